@@ -1,0 +1,78 @@
+"""The records that every benchmark uses: small payments, keyed by merchant.
+
+The throughput benchmarks read them from JSON-lines files, made once from a seed and kept in
+the cache folder. The latency benchmarks make them one at a time, each with its time of birth.
+
+>>> import json
+>>> json.loads(birth_line(3))["merchant"]
+'m-0003'
+"""
+
+import json
+import os
+import random
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+RECORDS = 1_000_000
+KEYS = 1_000
+SEED = 20_240_817
+
+# A text file is one split, so one file could be read by one subtask only. Eight parts let two
+# readers share the work evenly; the tight loop reads the same eight, one after the other.
+PARTS = 8
+
+
+def cache_folder() -> Path:
+    """Where generated data is kept between runs."""
+    folder = Path(os.environ.get("PENSTOCK_BENCH_CACHE", tempfile.gettempdir()))
+    return folder / "penstock-bench"
+
+
+def payments(records: int = RECORDS) -> Path:
+    """A folder of JSON-lines files that hold `records` payments between them."""
+    folder = cache_folder() / f"payments-{records}-{KEYS}-{SEED}"
+    if not folder.exists():
+        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+        unfinished.mkdir(parents=True)
+        _write(unfinished, records)
+        try:
+            unfinished.rename(folder)
+        except OSError:  # another process was first: its files are the same
+            shutil.rmtree(unfinished)
+    return folder
+
+
+def parts(folder: Path) -> list[Path]:
+    """The data files of `folder`, in order."""
+    return sorted(folder.glob("part-*.jsonl"))
+
+
+def birth_line(number: int) -> str:
+    """Payment `number` as a JSON line, with the time it was made in `birth` (nanoseconds)."""
+    return json.dumps(
+        {
+            "id": number,
+            "merchant": f"m-{number % KEYS:04}",
+            "amount": 100 + number % 9_900,
+            "birth": time.time_ns(),
+        }
+    )
+
+
+def _write(folder: Path, records: int) -> None:
+    rng = random.Random(SEED)
+    for part in range(PARTS):
+        first, last = records * part // PARTS, records * (part + 1) // PARTS
+        with (folder / f"part-{part}.jsonl").open("w", encoding="utf-8") as file:
+            for number in range(first, last):
+                payment = {
+                    "id": number,
+                    "merchant": f"m-{rng.randrange(KEYS):04}",
+                    "payer": f"u-{rng.randrange(1_000_000):06}",
+                    "amount": rng.randrange(100, 10_000),
+                    "at": 1_700_000_000_000 + number,
+                }
+                file.write(json.dumps(payment) + "\n")

@@ -1,0 +1,66 @@
+"""Throughput: a keyed count over a million records, against the tight loop.
+
+The rate of the Penstock job is that of its processing: from the first `open` of the keyed
+operator, which is just before the first record is read, to the last record in the sink. The wall
+time is that of a whole `execute()` in a session that has run a job before.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+from bench.common import Run, interleaved, result_row, share_with_workers
+from bench.data import RECORDS, payments
+from bench.jobs import Count, CountingSink, environment, keyed_count
+from bench.stamps import notes
+from bench.tight_loop import side_by_side
+from penstock.common import WatermarkStrategy
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+
+
+def penstock(data: Path) -> Run:
+    """Run the job once over the files in `data`."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = environment(folder)
+        lines = StreamFormat.text_line_format()
+        source = FileSource.for_record_stream_format(lines, str(data)).build()
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments")
+        keyed_count(stream, Count(folder), CountingSink(folder))
+        called = time.time_ns()
+        env.execute("keyed count")
+        wall = (time.time_ns() - called) / 1e9
+        opened = min(time for [time] in notes(folder, "opened"))
+        written = notes(folder, "written")
+    ended = max(last for _, last in written)
+    records = sum(count for count, _ in written)
+    return Run(records=records, seconds=(ended - opened) / 1e9, wall=wall)
+
+
+def main() -> None:
+    share_with_workers()
+    penstock(payments(10_000))  # makes the session and its workers
+    data = payments(RECORDS)
+    rounds = interleaved(
+        penstock=lambda: penstock(data),
+        tight_loop=lambda: side_by_side(1, data),
+        two_tight_loops=lambda: side_by_side(2, data),
+    )
+    wrong = [run.records for run in rounds.runs["penstock"] if run.records != RECORDS]
+    if wrong:
+        raise SystemExit(f"the sink should have {RECORDS} records of each run, but has {wrong}")
+    ratio, limit = (
+        rounds.ratio("penstock", "tight_loop"),
+        rounds.ratio("two_tight_loops", "tight_loop"),
+    )
+    low, high = rounds.spread("penstock", "tight_loop")
+    details = (
+        f"{rounds.rate('penstock'):,.0f}/s of {rounds.rate('tight_loop'):,.0f}/s, "
+        f"rounds {low:.2f}-{high:.2f}; two loops side by side {limit:.2f}; "
+        f"wall of execute() {rounds.wall('penstock'):.1f} s"
+    )
+    print(rounds.table())
+    print(result_row("keyed_count", f"{ratio:.2f} x the tight loop", details))
+
+
+if __name__ == "__main__":
+    main()

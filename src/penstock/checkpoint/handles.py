@@ -1,0 +1,91 @@
+"""What a subtask reports for a checkpoint: handles of what it stored, positions, committables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common import plain
+from penstock.common.plain import Plain
+from penstock.errors import CorruptCheckpointError
+
+MIN_WATERMARK = -(1 << 63)
+MAX_WATERMARK = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class SegmentHandle:
+    """Where a segment of keyed state is, and how to know that it is whole."""
+
+    path: str
+    size: int
+    sha256: str
+    first_group: int
+    last_group: int
+
+    @staticmethod
+    def of(path: str, data: bytes, groups: range) -> SegmentHandle:
+        digest = hashlib.sha256(data).hexdigest()
+        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1)
+
+    def verify(self, data: bytes) -> None:
+        """CorruptCheckpointError unless `data` is what was written."""
+        if len(data) != self.size:
+            raise CorruptCheckpointError(
+                f"{self.path} has {len(data)} bytes, {self.size} were written: it is cut short"
+            )
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise CorruptCheckpointError(f"{self.path} was altered: its checksum does not match")
+
+    def overlaps(self, groups: range) -> bool:
+        return self.first_group < groups.stop and groups.start <= self.last_group
+
+
+@dataclass(frozen=True)
+class OperatorSnapshot:
+    """One operator of one subtask in a checkpoint."""
+
+    segments: tuple[SegmentHandle, ...] = ()
+    splits: tuple[Plain, ...] = ()
+    committables: tuple[Plain, ...] = ()
+
+    def to_json(self, what: str) -> dict[str, Any]:
+        return {
+            "segments": [dict(vars(handle)) for handle in self.segments],
+            "splits": plain.encode(self.splits, f"a split of {what}"),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> OperatorSnapshot:
+        segments = tuple(SegmentHandle(**handle) for handle in value["segments"])
+        return OperatorSnapshot(segments, tuple(plain.decode(value["splits"])))
+
+
+@dataclass(frozen=True)
+class SubtaskSnapshot:
+    """One subtask in a checkpoint. A finished one has nothing but its last committables."""
+
+    finished: bool
+    watermark: int = MIN_WATERMARK
+    operators: Mapping[str, OperatorSnapshot] = field(default_factory=dict)
+    sync_ns: int = 0
+    async_ns: int = 0
+    alignment_ns: int = 0
+    size: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "finished": self.finished,
+            "watermark": self.watermark,
+            "operators": {uid: op.to_json(uid) for uid, op in self.operators.items()},
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> SubtaskSnapshot:
+        operators = {
+            uid: OperatorSnapshot.from_json(operator)
+            for uid, operator in value["operators"].items()
+        }
+        return SubtaskSnapshot(value["finished"], value["watermark"], operators)

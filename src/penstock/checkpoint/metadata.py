@@ -1,0 +1,133 @@
+"""The manifest of a checkpoint: one JSON file with a checksum over its content.
+
+The checkpoint exists when this file does. It names every piece of state, every source position and
+all committables that are not yet known to be committed. A checkpoint is abandoned by creating a
+tombstone under the same name: whoever creates the file first decides, for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.common import plain
+from penstock.common.plain import Plain
+from penstock.errors import CorruptCheckpointError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class VertexSnapshot:
+    """All subtasks of one vertex; found again by the uid of its head."""
+
+    name: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskSnapshot, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointMetadata:
+    """Everything needed to continue from a checkpoint."""
+
+    job_id: str
+    checkpoint: int
+    attempt: int
+    timestamp: int
+    vertices: Mapping[str, VertexSnapshot]
+    enumerators: Mapping[str, Plain]
+    committables: Mapping[str, tuple[Plain, ...]]
+
+    def segment_paths(self) -> frozenset[str]:
+        return frozenset(
+            handle.path
+            for vertex in self.vertices.values()
+            for subtask in vertex.subtasks
+            for operator in subtask.operators.values()
+            for handle in operator.segments
+        )
+
+    def is_final(self) -> bool:
+        """Whether every subtask was finished: nothing is left to run."""
+        return all(s.finished for v in self.vertices.values() for s in v.subtasks)
+
+
+def encode_metadata(metadata: CheckpointMetadata) -> bytes:
+    content = {
+        "job_id": metadata.job_id,
+        "checkpoint": metadata.checkpoint,
+        "attempt": metadata.attempt,
+        "timestamp": metadata.timestamp,
+        "vertices": {
+            uid: {
+                "name": vertex.name,
+                "parallelism": vertex.parallelism,
+                "max_parallelism": vertex.max_parallelism,
+                "subtasks": [subtask.to_json() for subtask in vertex.subtasks],
+            }
+            for uid, vertex in metadata.vertices.items()
+        },
+        "enumerators": plain.encode(dict(metadata.enumerators), "an enumerator's state"),
+        "committables": plain.encode(dict(metadata.committables), "a committable"),
+    }
+    return _seal(content)
+
+
+def encode_tombstone(checkpoint: int) -> bytes:
+    return _seal({"checkpoint": checkpoint, "abandoned": True})
+
+
+def decode_metadata(data: bytes, path: str) -> CheckpointMetadata | None:
+    """The checkpoint, or None for a tombstone; CorruptCheckpointError for anything damaged."""
+    content = _unseal(data, path)
+    if content.get("abandoned"):
+        return None
+    vertices = {
+        uid: VertexSnapshot(
+            vertex["name"],
+            vertex["parallelism"],
+            vertex["max_parallelism"],
+            tuple(SubtaskSnapshot.from_json(subtask) for subtask in vertex["subtasks"]),
+        )
+        for uid, vertex in content["vertices"].items()
+    }
+    committables = plain.decode(content["committables"])
+    return CheckpointMetadata(
+        content["job_id"],
+        content["checkpoint"],
+        content["attempt"],
+        content["timestamp"],
+        vertices,
+        plain.decode(content["enumerators"]),
+        {uid: tuple(values) for uid, values in committables.items()},
+    )
+
+
+def _seal(content: Any) -> bytes:
+    sealed = {"format": FORMAT, "sha256": _digest(content), "content": content}
+    return json.dumps(sealed, indent=1, sort_keys=True).encode()
+
+
+def _unseal(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        sealed = json.loads(data)
+        version, digest, content = sealed["format"], sealed["sha256"], sealed["content"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptCheckpointError(f"{path} is cut short or not a checkpoint") from error
+    if version != FORMAT:
+        raise CorruptCheckpointError(
+            f"{path} has format {version}; this version reads format {FORMAT}"
+        )
+    if digest != _digest(content):
+        raise CorruptCheckpointError(f"{path} was altered: its checksum does not match")
+    return content  # type: ignore[no-any-return]
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,28 @@
+"""Time, as an object that is handed in: the system's, or a simulation's."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the runtime knows of time."""
+
+    def now_ms(self) -> int:
+        """Processing time: milliseconds since the epoch."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """For measuring spans; never goes back."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()

@@ -1,0 +1,128 @@
+"""The configuration keys that mean something, with their types and defaults.
+
+>>> parse_duration_ms("10 min"), parse_duration_ms("60s"), parse_duration_ms("250")
+(600000, 60000, 250)
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from penstock.errors import ConfigurationError
+
+T = TypeVar("T")
+
+_UNITS_MS = {
+    **dict.fromkeys(["ms", "milli", "millis", "millisecond", "milliseconds"], 1),
+    **dict.fromkeys(["s", "sec", "secs", "second", "seconds"], 1000),
+    **dict.fromkeys(["min", "m", "minute", "minutes"], 60_000),
+    **dict.fromkeys(["h", "hour", "hours"], 3_600_000),
+    **dict.fromkeys(["d", "day", "days"], 86_400_000),
+}
+
+
+def parse_duration_ms(text: str) -> int:
+    """A duration as Flink writes it, in milliseconds; a bare number is milliseconds."""
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text).lower())
+    unit = match[2] or "ms" if match else ""
+    if match is None or unit not in _UNITS_MS:
+        raise ValueError("expected a duration such as 500 ms, 60s or 10 min")
+    return int(match[1]) * _UNITS_MS[unit]
+
+
+def parse_int(text: str) -> int:
+    return int(str(text).strip())
+
+
+def parse_boolean(text: str) -> bool:
+    word = str(text).strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return word == "true"
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for word in words:
+            if str(text).strip().lower().replace("_", "-") == word.lower().replace("_", "-"):
+                return word
+        raise ValueError(f"expected one of {', '.join(words)}")
+
+    return parse
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """A key, how its value is read, and what holds when it is not set."""
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    aliases: tuple[str, ...] = ()
+
+    def read(self, values: Mapping[str, str]) -> T:
+        for key in (self.key, *self.aliases):
+            if key in values:
+                try:
+                    return self.parse(values[key])
+                except ValueError as error:
+                    raise ConfigurationError(f"{key}: {values[key]!r}: {error}") from error
+        return self.default
+
+
+PARALLELISM = Option("parallelism.default", parse_int, 1)
+MAX_PARALLELISM = Option("pipeline.max-parallelism", parse_int, 128)
+OPERATOR_CHAINING = Option(
+    "pipeline.operator-chaining", parse_boolean, True, ("pipeline.operator-chaining.enabled",)
+)
+OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
+BUFFER_TIMEOUT = Option(
+    "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)
+)
+CHECKPOINT_INTERVAL: Option[int | None] = Option(
+    "execution.checkpointing.interval", parse_duration_ms, None
+)
+CHECKPOINT_MODE = Option(
+    "execution.checkpointing.mode", one_of("EXACTLY_ONCE", "AT_LEAST_ONCE"), "EXACTLY_ONCE"
+)
+CHECKPOINT_TIMEOUT = Option("execution.checkpointing.timeout", parse_duration_ms, 600_000)
+CHECKPOINT_DIRECTORY: Option[str | None] = Option(
+    "execution.checkpointing.dir", str, None, ("state.checkpoints.dir",)
+)
+CHECKPOINTS_RETAINED = Option(
+    "execution.checkpointing.num-retained",
+    parse_int,
+    1,
+    ("state.checkpoints.num-retained", "execution.checkpointing.max-retained-checkpoints"),
+)
+RESTART_STRATEGY: Option[str | None] = Option(
+    "restart-strategy.type",
+    one_of("none", "off", "disable", "fixed-delay"),
+    None,
+    ("restart-strategy",),
+)
+RESTART_ATTEMPTS = Option("restart-strategy.fixed-delay.attempts", parse_int, 1)
+RESTART_DELAY = Option("restart-strategy.fixed-delay.delay", parse_duration_ms, 1000)
+HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
+HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
+REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
+MASTER: Option[str | None] = Option("spark.master", str, None)
+
+OPTIONS: tuple[Option[Any], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Option)
+)
+_KNOWN = {key for option in OPTIONS for key in (option.key, *option.aliases)}
+
+
+def check_keys(values: Mapping[str, str]) -> None:
+    """ConfigurationError for a key that means nothing; `spark.` keys are Spark's to judge."""
+    for key in values:
+        if key in _KNOWN or key.startswith("spark."):
+            continue
+        near = difflib.get_close_matches(key, _KNOWN, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(f"unknown configuration key {key!r}{hint}")

@@ -1,0 +1,23 @@
+"""The settings that slots need to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """How slots run a job, the same for all of them."""
+
+    exactly_once: bool = True
+    object_reuse: bool = False
+    buffer_timeout_ms: int = 100
+    credits: int = 4
+    """Buffers that may be under way in a channel."""
+    buffer_records: int = 256
+    """Records that a buffer holds at most."""
+    step_records: int = 4096
+    """Records that a subtask processes at most before the next one has its turn."""
+    heartbeat_interval_ms: int = 500
+    redact_records: bool = False
+    """Leave records out of error messages."""

@@ -1,0 +1,115 @@
+"""The contract of a sink: a writer in every slot, and a committer for what the writers prepared.
+
+A plain sink only has a writer. A transactional one makes its output visible in two steps: at the
+barrier of a checkpoint the writer *prepares* what it wrote and describes it by committables, which
+are plain values (see `penstock.common.plain`) and part of the checkpoint; once the checkpoint is
+complete, the committer makes them visible. Committing is idempotent and works from any process,
+because after a crash somebody else does it again.
+
+A writer that is enough for many cases::
+
+    class Count(Sink):
+        def create_writer(self, context):
+            return CountWriter()
+
+    class CountWriter(SinkWriter):
+        def __init__(self):
+            self.count = 0
+
+        def write(self, value):
+            self.count += 1
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.clock import Clock
+from penstock.common.plain import Plain
+
+
+@dataclass(frozen=True)
+class WriterContext:
+    """What a writer may know of where it runs."""
+
+    job_id: str
+    uid: str
+    attempt: int
+    subtask: int
+    parallelism: int
+    clock: Clock
+    emit: Callable[[list[Any], bool], None]
+    """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
+    emit_room: Callable[[], bool]
+    """Whether the client keeps up with what was emitted."""
+
+
+@dataclass(frozen=True)
+class CommitterContext:
+    """What a committer may know of the job."""
+
+    job_id: str
+    uid: str
+
+
+class SinkWriter(ABC):
+    """Writes records, in a slot, from the slot's one thread."""
+
+    def open(self) -> None:
+        """Called once, before anything else."""
+
+    @abstractmethod
+    def write(self, value: Any) -> None:
+        """Take one record."""
+
+    def has_room(self) -> bool:
+        """Whether `write` may be called; while not, the pressure travels up to the sources."""
+        return True
+
+    def flush(self) -> None:
+        """The loop is about to sleep: hand on what was gathered for the sake of efficiency."""
+
+    def prepare_commit(self) -> Callable[[], list[Plain]]:
+        """Cut here: everything written so far belongs to the checkpoint, nothing later does.
+
+        Returns quickly. The returned function is called once, in another thread, to finish the
+        slow part (flushing, syncing); its result describes what is to be committed.
+        """
+        return _nothing
+
+    def close(self) -> None:
+        """Called once at the end, also after a failure: release, make nothing visible."""
+
+
+class Committer(ABC):
+    """Makes prepared output visible, in the JobMaster."""
+
+    @abstractmethod
+    def commit(self, committables: list[Plain]) -> None:
+        """Make these visible. Doing it again must change nothing."""
+
+    @abstractmethod
+    def abort_others(self, keep: list[Plain]) -> None:
+        """No writer of an earlier attempt may ever become visible, except by `keep`.
+
+        Called before a new attempt processes its first record.
+        """
+
+
+class Sink(ABC):
+    """A place that records go to; it is pickled into the job."""
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A new writer for one subtask."""
+
+    def create_committer(self, context: CommitterContext) -> Committer | None:
+        """The committer, for sinks that prepare; None for plain ones."""
+        return None
+
+
+def _nothing() -> list[Plain]:
+    return []

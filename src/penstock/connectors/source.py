@@ -1,0 +1,139 @@
+"""The contract of a source: an enumerator that finds splits, readers that read them.
+
+A source's data is cut into *splits*: a file's byte range, a range of numbers, a partition. The
+enumerator lives in the JobMaster and hands splits to the readers that ask; a reader lives in a
+slot, returns records when polled, and says at any moment how far it has come. Both answer
+`snapshot` with plain values (see `penstock.common.plain`), which are in the checkpoint, and start
+again from them.
+
+A complete source that counts down, one split per starting number::
+
+    class Countdown(Source):
+        def __init__(self, *starts):
+            self.starts = starts
+
+        def create_enumerator(self, context, restored):
+            return QueueEnumerator(restored if restored is not None else list(self.starts))
+
+        def create_reader(self, context):
+            return CountdownReader()
+
+    class CountdownReader(SourceReader):
+        def __init__(self):
+            self.left = []
+
+        def add_splits(self, splits):
+            self.left.extend(splits)
+
+        def poll(self, limit):
+            if not self.left:
+                return None
+            n = self.left.pop()
+            if n > 1:
+                self.left.append(n - 1)
+            return [n]
+
+        def snapshot(self):
+            return list(self.left)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.clock import Clock
+from penstock.common.plain import Plain
+
+
+@dataclass(frozen=True)
+class ReaderContext:
+    """What a reader may know of where it runs."""
+
+    subtask: int
+    parallelism: int
+    clock: Clock
+    wake: Callable[[], None]
+    """Tells the slot, from any thread, that `poll` has something to return."""
+
+
+@dataclass(frozen=True)
+class EnumeratorContext:
+    """What an enumerator may know of the job."""
+
+    parallelism: int
+
+
+class SourceReader(ABC):
+    """Reads splits in a slot. All methods are called from the slot's one thread."""
+
+    def open(self) -> None:
+        """Called once, before anything else."""
+
+    @abstractmethod
+    def add_splits(self, splits: list[Plain]) -> None:
+        """Read these splits as well; after a restore, these are what `snapshot` returned."""
+
+    @abstractmethod
+    def poll(self, limit: int) -> list[Any] | None:
+        """The next records, at most `limit` of them, without blocking for long.
+
+        An empty list says "nothing just now, call again after `wake` or `next_poll_ms`". None says
+        that every split so far is read to its end: the slot then asks for another split.
+        """
+
+    def next_poll_ms(self) -> int | None:
+        """When polling is worth while again by the clock, after `poll` returned an empty list."""
+        return None
+
+    @abstractmethod
+    def snapshot(self) -> list[Plain]:
+        """The splits that are not read to their end, each with its position."""
+
+    def close(self) -> None:
+        """Called once at the end, also after a failure."""
+
+
+class SplitEnumerator(ABC):
+    """Finds splits and hands them out, in the JobMaster."""
+
+    @abstractmethod
+    def next_splits(self, subtask: int) -> list[Plain] | None:
+        """Splits for the reader `subtask`, which has none left; None: there will be no more."""
+
+    @abstractmethod
+    def snapshot(self) -> Plain:
+        """What is not handed out yet."""
+
+    def close(self) -> None:
+        """Called once when the attempt ends."""
+
+
+class Source(ABC):
+    """A place that records come from; it is pickled into the job."""
+
+    @abstractmethod
+    def create_enumerator(
+        self, context: EnumeratorContext, restored: Plain | None
+    ) -> SplitEnumerator:
+        """A new enumerator; `restored` is what `snapshot` returned, None at a first start."""
+
+    @abstractmethod
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A new reader for one subtask."""
+
+
+class QueueEnumerator(SplitEnumerator):
+    """Hands out a fixed list of splits, one at a time, to whoever asks first."""
+
+    def __init__(self, splits: Iterable[Plain]) -> None:
+        self._left = deque(splits)
+
+    def next_splits(self, subtask: int) -> list[Plain] | None:
+        return [self._left.popleft()] if self._left else None
+
+    def snapshot(self) -> Plain:
+        return list(self._left)

@@ -1,0 +1,5 @@
+"""Checkpointing modes, by PyFlink's name."""
+
+from penstock.checkpoint.coordinator import CheckpointMode as CheckpointingMode
+
+__all__ = ["CheckpointingMode"]

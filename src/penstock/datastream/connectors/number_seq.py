@@ -1,0 +1,5 @@
+"""The number sequence source."""
+
+from penstock.connectors.generator import NumberSequenceSource
+
+__all__ = ["NumberSequenceSource"]

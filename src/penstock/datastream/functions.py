@@ -1,0 +1,27 @@
+"""User functions, by PyFlink's names."""
+
+from penstock.runtime.functions import (
+    AggregateFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+    RuntimeContext,
+)
+
+__all__ = [
+    "AggregateFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedProcessFunction",
+    "MapFunction",
+    "Partitioner",
+    "ReduceFunction",
+    "RuntimeContext",
+]

@@ -1,0 +1,62 @@
+"""The JobClient of a job that runs in this driver."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.job_status import JobStatus
+from penstock.jobmanager.job_master import Progress
+from penstock.jobmanager.runner import JobRunner
+
+_INTERRUPT_SECONDS = 2.0
+
+
+class RunningJob(JobClient):
+    """A job started by this program."""
+
+    def __init__(self, runner: JobRunner) -> None:
+        self._runner = runner
+
+    def get_job_id(self) -> str:
+        return self._runner.job.id
+
+    def get_job_status(self) -> Future[JobStatus]:
+        future: Future[JobStatus] = Future()
+        future.set_result(self._runner.status())
+        return future
+
+    def cancel(self) -> Future[None]:
+        future: Future[None] = Future()
+        self._runner.result.add_done_callback(lambda _: future.set_result(None))
+        self._runner.cancel()
+        return future
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        return self._runner.result
+
+    def progress(self) -> Progress:
+        return self._runner.progress()
+
+    def client_moved(self) -> None:
+        self._runner.client_moved()
+
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._runner.result.add_done_callback(lambda _: action())
+
+    def result(self) -> JobExecutionResult:
+        """Wait for the end. Ctrl-C cancels the job before it is passed on."""
+        ended = threading.Event()
+        self._runner.result.add_done_callback(lambda _: ended.set())
+        try:
+            # In slices: an untimed wait cannot be interrupted on every platform.
+            while not ended.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            with contextlib.suppress(Exception):
+                self.cancel().result(_INTERRUPT_SECONDS)
+            raise
+        return self._runner.result.result()

@@ -1,0 +1,78 @@
+"""Values that come back to the program: collected ones to iterate over, printed ones to print."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.datastream.job_client import RunningJob
+
+_END = object()
+
+
+class ClientResults:
+    """Takes what sinks send to the client."""
+
+    def __init__(self, collecting_uid: str | None = None) -> None:
+        self._collecting = collecting_uid
+        self.collected: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+        if uid == self._collecting:
+            self.collected.put(values)
+        else:
+            sys.stdout.write("".join(f"{line}\n" for line in values))
+            sys.stdout.flush()
+
+    def backlog(self) -> int:
+        return self.collected.qsize()
+
+    def end(self) -> None:
+        self.collected.put(_END)
+
+
+class CloseableIterator:
+    """The records of a collected stream, as they come. Closing it cancels the job."""
+
+    def __init__(self, results: ClientResults, job: RunningJob) -> None:
+        self._results = results
+        self._job = job
+        self._values: Iterator[Any] = iter(())
+        self._ended = False
+        job.on_end(results.end)
+
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            for payload in self._values:
+                return pickle.loads(payload)
+            if self._ended:
+                raise StopIteration
+            batch = self._results.collected.get()
+            self._job.client_moved()
+            if batch is _END:
+                self._ended = True
+                # A failed job raises here, after everything that was final has been seen.
+                self._job.result()
+                raise StopIteration
+            self._values = iter(batch)
+
+    def close(self) -> None:
+        """Stop the job if it still runs."""
+        if self._ended:
+            return
+        self._ended = True
+        self._values = iter(())
+        self._job.cancel().result()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()

@@ -1,0 +1,178 @@
+"""The StreamExecutionEnvironment: where a program starts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common import config_options as options
+from penstock.common.configuration import Configuration
+from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.file_source import TextFileSource
+from penstock.connectors.source import Source
+from penstock.datastream.assembly import assemble
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.job_client import RunningJob
+from penstock.datastream.program import Program, Upstream
+from penstock.datastream.results import ClientResults, CloseableIterator
+from penstock.errors import InvalidParallelismError, ProgramError
+from penstock.graph.operators import SourceOperator
+from penstock.graph.stream_graph import StreamNode
+from penstock.jobmanager.dispatcher import Dispatcher
+from penstock.jobmanager.job import Job
+
+if TYPE_CHECKING:
+    from penstock.jobmanager.resource_manager import ResourceManager
+
+
+class StreamExecutionEnvironment:
+    """Builds a program and runs it on Spark."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration(configuration)
+        options.check_keys(self._configuration.to_dict())
+        self._program = Program()
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        return StreamExecutionEnvironment(configuration)
+
+    # --- settings -----------------------------------------------------------------------------
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take over these values."""
+        options.check_keys(configuration.to_dict())
+        self._configuration.add_all(configuration)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        if parallelism < 1:
+            raise InvalidParallelismError(f"a parallelism of {parallelism} runs nothing")
+        return self._set(options.PARALLELISM, parallelism)
+
+    def get_parallelism(self) -> int:
+        return options.PARALLELISM.read(self._configuration.to_dict())
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        return self._set(options.MAX_PARALLELISM, max_parallelism)
+
+    def get_max_parallelism(self) -> int:
+        return options.MAX_PARALLELISM.read(self._configuration.to_dict())
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        return self._set(options.BUFFER_TIMEOUT, timeout_millis)
+
+    def get_buffer_timeout(self) -> int:
+        return options.BUFFER_TIMEOUT.read(self._configuration.to_dict())
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        return self._set(options.OPERATOR_CHAINING, "false")
+
+    def is_chaining_enabled(self) -> bool:
+        return options.OPERATOR_CHAINING.read(self._configuration.to_dict())
+
+    def enable_checkpointing(
+        self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
+    ) -> StreamExecutionEnvironment:
+        """A checkpoint every `interval` milliseconds."""
+        self._set(options.CHECKPOINT_MODE, mode.name)
+        return self._set(options.CHECKPOINT_INTERVAL, interval)
+
+    def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
+        self._configuration.set_string(option.key, str(value))
+        return self
+
+    # --- sources ------------------------------------------------------------------------------
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """The elements of a collection, in order."""
+        source = CollectionSource(collection)
+        return self._source(source, "Collection Source", type_info, parallelism=1)
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        if not isinstance(source, Source):
+            raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
+        return self._source(source, source_name, type_info, self.get_parallelism())
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """The lines of a file, or of all files in a folder."""
+        source = TextFileSource([file_path], charset_name)
+        return self._source(source, "Text File", None, self.get_parallelism())
+
+    def _source(
+        self, source: Source, name: str, type_info: TypeInformation | None, parallelism: int
+    ) -> DataStream:
+        node = StreamNode(
+            self._program.next_id(),
+            f"Source: {name}",
+            SourceOperator(source),
+            parallelism,
+            self.get_max_parallelism(),
+            output_type=type_info,
+        )
+        return DataStream(self, (Upstream(self._program.add(node, ()), None),))
+
+    # --- running ------------------------------------------------------------------------------
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program and wait for its end."""
+        return self._submit(job_name, None)[0].result()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Run the program in the background."""
+        return self._submit(job_name, None)[0]
+
+    def _execute_collecting(self, node: int, job_name: str | None) -> CloseableIterator:
+        job, results = self._submit(job_name, node)
+        return CloseableIterator(results, job)
+
+    def _assemble(self, job_name: str | None) -> Job:
+        return assemble(self._program, self._configuration.to_dict(), job_name)
+
+    def _submit(
+        self, job_name: str | None, collecting: int | None
+    ) -> tuple[RunningJob, ClientResults]:
+        job = self._assemble(job_name)
+        uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
+        results = ClientResults(uids[collecting] if collecting is not None else None)
+        runner = _dispatcher(self._configuration).submit(job, results)
+        # The next execute() runs what is added from here on, as in Flink.
+        self._program = Program()
+        return RunningJob(runner), results
+
+
+_dispatchers: dict[int, tuple[ResourceManager, Dispatcher]] = {}
+_dispatchers_lock = threading.Lock()
+
+
+def _dispatcher(configuration: Configuration) -> Dispatcher:
+    """The Dispatcher of the Spark session in use; one per session."""
+    from penstock.jobmanager.resource_manager import ResourceManager
+    from penstock.runtime.slot_process import slot_main
+    from penstock.spark.launcher import SparkLauncher
+    from penstock.spark.session import session_for
+
+    values = configuration.to_dict()
+    spark = {key: value for key, value in values.items() if key.startswith("spark.")}
+    master = spark.pop(options.MASTER.key, None)
+    session = session_for(master, "penstock", spark)
+    with _dispatchers_lock:
+        key = id(session.sparkContext)
+        if key not in _dispatchers:
+            resources = ResourceManager(SparkLauncher(session), slot_main)
+            _dispatchers[key] = (resources, Dispatcher(resources))
+        return _dispatchers[key][1]

@@ -1,0 +1,188 @@
+"""Every error that Penstock raises, in one tree.
+
+An error says what was wrong, where, and what to do; it carries a stable ``code`` for programs to
+match on, and it survives pickling, because most errors are born in a slot on another machine and
+shown in the driver.
+
+>>> raise CorruptCheckpointError("chk-7/_metadata is cut short")
+Traceback (most recent call last):
+    ...
+penstock.errors.CorruptCheckpointError: chk-7/_metadata is cut short
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class PenstockError(Exception):
+    """The root: catch this to catch everything Penstock raises on purpose."""
+
+    code = "PENSTOCK"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+# --- the program or its settings are wrong: nothing was started -------------------------------
+
+
+class ProgramError(PenstockError):
+    """The program cannot be turned into a job."""
+
+    code = "PROGRAM"
+
+
+class InvalidParallelismError(ProgramError):
+    """A parallelism is below one or above the maximum parallelism."""
+
+    code = "PARALLELISM"
+
+
+class DuplicateNameError(ProgramError):
+    """A uid (or a source or sink name that stands in for one) is used twice."""
+
+    code = "DUPLICATE_NAME"
+
+
+class ConfigurationError(PenstockError):
+    """A configuration key is unknown or its value cannot be read."""
+
+    code = "CONFIGURATION"
+
+
+class NoJavaError(PenstockError):
+    """Spark needs Java and none was found."""
+
+    code = "NO_JAVA"
+
+
+class NotEnoughSlotsError(PenstockError):
+    """The Spark cluster has fewer free cores than the job has slots."""
+
+    code = "NOT_ENOUGH_SLOTS"
+
+
+class SparkLaunchError(PenstockError):
+    """Spark ended the tasks that carry the slots."""
+
+    code = "SPARK_LAUNCH"
+
+
+# --- a record, a key or a function is wrong: the attempt fails --------------------------------
+
+
+class UnsupportedKeyError(PenstockError):
+    """A key has no stable encoding (a list, a NaN, an object of unknown type)."""
+
+    code = "UNSUPPORTED_KEY"
+
+
+class RecordError(PenstockError):
+    """A record cannot be sent: it cannot be pickled, or it is larger than the limit."""
+
+    code = "RECORD"
+
+
+class ResultShapeError(PenstockError):
+    """A user function returned something of the wrong shape."""
+
+    code = "RESULT_SHAPE"
+
+
+class StateError(PenstockError):
+    """State was used in a way that has no meaning, for example outside a keyed function."""
+
+    code = "STATE"
+
+
+# --- something broke while running: the restart strategy decides -------------------------------
+
+
+class SlotLostError(PenstockError):
+    """A slot's process died, fell silent or never arrived."""
+
+    code = "SLOT_LOST"
+
+
+class ChannelBrokenError(PenstockError):
+    """Frames between two slots were lost, or a peer disappeared."""
+
+    code = "CHANNEL_BROKEN"
+
+
+class StorageError(PenstockError):
+    """A file system refused an operation."""
+
+    code = "STORAGE"
+
+
+class CorruptCheckpointError(StorageError):
+    """A checkpoint file is cut short, altered, or of an unknown version."""
+
+    code = "CORRUPT_CHECKPOINT"
+
+
+class CheckpointDirectoryError(StorageError):
+    """The checkpoint directory cannot be used."""
+
+    code = "CHECKPOINT_DIRECTORY"
+
+
+class SinkError(PenstockError):
+    """A sink could not prepare or commit its output."""
+
+    code = "SINK"
+
+
+class CheckpointFailedError(PenstockError):
+    """More checkpoints failed than the job tolerates, or the final one did."""
+
+    code = "CHECKPOINT_FAILED"
+
+
+# --- how a job ended --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FailureOrigin:
+    """Where in the program a failure arose."""
+
+    operator: str
+    subtask: int
+    parallelism: int
+    record: str | None = None
+
+    def __str__(self) -> str:
+        where = f"operator {self.operator!r}, subtask {self.subtask + 1}/{self.parallelism}"
+        return where if self.record is None else f"{where}, record {self.record}"
+
+
+class UserFunctionError(PenstockError):
+    """A user's function raised: its own frames first, then where in the program it was."""
+
+    code = "USER_FUNCTION"
+
+    def __init__(self, message: str, user_traceback: str, origin: FailureOrigin) -> None:
+        super().__init__(message)
+        self.user_traceback = user_traceback
+        self.origin = origin
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message, self.user_traceback, self.origin))
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.user_traceback.rstrip()}\n  in {self.origin}"
+
+
+class JobFailedError(PenstockError):
+    """The job ended in failure; ``__cause__`` is what failed it."""
+
+    code = "JOB_FAILED"
+
+
+class JobCancelledError(PenstockError):
+    """The job was cancelled while its result was awaited."""
+
+    code = "JOB_CANCELLED"

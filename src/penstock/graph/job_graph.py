@@ -1,0 +1,137 @@
+"""The JobGraph: operators fused into chains, chains connected by exchanges.
+
+Operators that run in the same subtask with nothing but a function call between them form a
+*vertex*. Two operators are fused when the edge between them is a forward, the lower one has no
+other input, both have the same parallelism and slot sharing group, and neither asked not to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.graph.partitioning import ForwardPartitioning, Partitioning
+from penstock.graph.stream_graph import Chaining, StreamEdge, StreamGraph, StreamNode
+
+
+@dataclass(frozen=True)
+class ChainEdge:
+    """A function call between two operators of one vertex."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class JobVertex:
+    """A chain: its first node is the head, the others hang below it in a tree."""
+
+    id: int
+    nodes: tuple[StreamNode, ...]
+    chained: tuple[ChainEdge, ...]
+
+    @property
+    def head(self) -> StreamNode:
+        return self.nodes[0]
+
+    @property
+    def uid(self) -> str:
+        return self.head.uid
+
+    @property
+    def name(self) -> str:
+        return " -> ".join(node.name for node in self.nodes)
+
+    @property
+    def parallelism(self) -> int:
+        return self.head.parallelism
+
+    @property
+    def max_parallelism(self) -> int:
+        return self.head.max_parallelism
+
+    @property
+    def slot_sharing_group(self) -> str:
+        return self.head.slot_sharing_group
+
+
+@dataclass(frozen=True)
+class JobEdge:
+    """An exchange: buffers go from the operator `node` of `source` to the head of `target`."""
+
+    id: int
+    source: int
+    node: int
+    target: int
+    partitioning: Partitioning
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """The chained program, vertices in an order in which every input comes first."""
+
+    name: str
+    vertices: tuple[JobVertex, ...]
+    edges: tuple[JobEdge, ...]
+
+    def vertex(self, vertex_id: int) -> JobVertex:
+        return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def inputs(self, vertex_id: int) -> list[JobEdge]:
+        return [edge for edge in self.edges if edge.target == vertex_id]
+
+    def outputs(self, vertex_id: int) -> list[JobEdge]:
+        return [edge for edge in self.edges if edge.source == vertex_id]
+
+    def describe(self) -> str:
+        """The graph as text, stable from run to run: what a snapshot test compares."""
+        lines = []
+        for vertex in self.vertices:
+            group = vertex.slot_sharing_group
+            lines.append(f"[{vertex.id}] {vertex.name} x{vertex.parallelism} ({group})")
+            for edge in self.outputs(vertex.id):
+                writer = next(node.name for node in vertex.nodes if node.id == edge.node)
+                lines.append(f"    {writer} --{edge.partitioning.name}--> [{edge.target}]")
+        return "\n".join(lines)
+
+
+def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> JobGraph:
+    """Fuse what can be fused."""
+    head_of: dict[int, int] = {}
+    members: dict[int, list[StreamNode]] = {}
+    chained: dict[int, list[ChainEdge]] = {}
+    for node in graph.nodes:
+        fused = next((e for e in graph.inputs(node.id) if chaining and _fuses(graph, e)), None)
+        head = node.id if fused is None else head_of[fused.source]
+        head_of[node.id] = head
+        members.setdefault(head, []).append(node)
+        if fused is not None:
+            chained.setdefault(head, []).append(ChainEdge(fused.source, node.id))
+    index = {head: position for position, head in enumerate(members)}
+    vertices = tuple(
+        JobVertex(index[head], tuple(nodes), tuple(chained.get(head, ())))
+        for head, nodes in members.items()
+    )
+    exchanges = (e for e in graph.edges if not (chaining and _fuses(graph, e)))
+    edges = tuple(
+        JobEdge(
+            number,
+            index[head_of[edge.source]],
+            edge.source,
+            index[head_of[edge.target]],
+            edge.partitioning,
+        )
+        for number, edge in enumerate(exchanges)
+    )
+    return JobGraph(name, vertices, edges)
+
+
+def _fuses(graph: StreamGraph, edge: StreamEdge) -> bool:
+    upper, lower = graph.node(edge.source), graph.node(edge.target)
+    return (
+        isinstance(edge.partitioning, ForwardPartitioning)
+        and len(graph.inputs(lower.id)) == 1
+        and upper.parallelism == lower.parallelism
+        and upper.slot_sharing_group == lower.slot_sharing_group
+        and upper.chaining is not Chaining.NEVER
+        and lower.chaining is Chaining.ALWAYS
+    )

@@ -1,0 +1,144 @@
+"""The StreamGraph: the program as its author wrote it, one node per operator.
+
+It is made of plain frozen nodes, so it can be printed, compared and tested without running. The
+API adds nodes one after another; `StreamGraph.build` checks the whole and gives every node a uid.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.errors import DuplicateNameError, InvalidParallelismError, ProgramError
+from penstock.graph.operators import Operator, SinkOperator, SourceOperator
+from penstock.graph.partitioning import ForwardPartitioning, Partitioning
+
+MAX_PARALLELISM_LIMIT = 32768
+DEFAULT_SHARING_GROUP = "default"
+
+
+class Chaining(enum.Enum):
+    """Whether an operator may be fused with its neighbours."""
+
+    ALWAYS = "always"
+    HEAD = "head"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class StreamNode:
+    """One operator of the program."""
+
+    id: int
+    name: str
+    operator: Operator
+    parallelism: int
+    max_parallelism: int
+    uid: str = ""
+    chaining: Chaining = Chaining.ALWAYS
+    slot_sharing_group: str = DEFAULT_SHARING_GROUP
+    output_type: TypeInformation | None = None
+
+
+@dataclass(frozen=True)
+class StreamEdge:
+    """Records go from `source` to `target`, spread by `partitioning`."""
+
+    source: int
+    target: int
+    partitioning: Partitioning
+
+
+@dataclass(frozen=True)
+class StreamGraph:
+    """A checked program: nodes in an order in which every input comes first."""
+
+    nodes: tuple[StreamNode, ...]
+    edges: tuple[StreamEdge, ...]
+
+    @staticmethod
+    def build(nodes: Sequence[StreamNode], edges: Sequence[StreamEdge]) -> StreamGraph:
+        """Check `nodes` and `edges` and fill in the uids the author did not give."""
+        if not nodes:
+            raise ProgramError("the program has no operators: nothing to execute")
+        if not any(isinstance(node.operator, SinkOperator) for node in nodes):
+            raise ProgramError("the program has no sink: add one, for example .print()")
+        for node in nodes:
+            _check_parallelism(node)
+        ordered = sorted(nodes, key=lambda node: node.id)
+        checked = tuple(_check_edge(edge, ordered) for edge in edges)
+        return StreamGraph(_with_uids(ordered, checked), checked)
+
+    def node(self, node_id: int) -> StreamNode:
+        return next(node for node in self.nodes if node.id == node_id)
+
+    def inputs(self, node_id: int) -> list[StreamEdge]:
+        return [edge for edge in self.edges if edge.target == node_id]
+
+    def outputs(self, node_id: int) -> list[StreamEdge]:
+        return [edge for edge in self.edges if edge.source == node_id]
+
+
+def _check_parallelism(node: StreamNode) -> None:
+    if not 1 <= node.max_parallelism <= MAX_PARALLELISM_LIMIT:
+        raise InvalidParallelismError(
+            f"operator {node.name!r}: max parallelism {node.max_parallelism} is not between 1 "
+            f"and {MAX_PARALLELISM_LIMIT}"
+        )
+    if not 1 <= node.parallelism <= node.max_parallelism:
+        raise InvalidParallelismError(
+            f"operator {node.name!r}: parallelism {node.parallelism} is not between 1 and its max "
+            f"parallelism {node.max_parallelism}; raise pipeline.max-parallelism or lower it"
+        )
+
+
+def _check_edge(edge: StreamEdge, nodes: Sequence[StreamNode]) -> StreamEdge:
+    by_id = {node.id: node for node in nodes}
+    source, target = by_id[edge.source], by_id[edge.target]
+    forward = isinstance(edge.partitioning, ForwardPartitioning)
+    if forward and source.parallelism != target.parallelism:
+        raise ProgramError(
+            f"forward from {source.name!r} (parallelism {source.parallelism}) to {target.name!r} "
+            f"(parallelism {target.parallelism}): both need the same parallelism; use rebalance()"
+        )
+    return edge
+
+
+def _with_uids(nodes: Sequence[StreamNode], edges: Sequence[StreamEdge]) -> tuple[StreamNode, ...]:
+    """Give nodes without a uid one that depends only on what the node is and what feeds it."""
+    uids: dict[int, str] = {}
+    used: dict[str, str] = {}
+    result = []
+    for node in nodes:
+        uid = node.uid or _generated_uid(node, edges, uids, used)
+        if uid in used:
+            raise DuplicateNameError(
+                f"uid {uid!r} is used by operator {used[uid]!r} and by operator {node.name!r}; "
+                "every uid must be unique, because state is found by it"
+            )
+        used[uid] = node.name
+        uids[node.id] = uid
+        result.append(replace(node, uid=uid))
+    return tuple(result)
+
+
+def _generated_uid(
+    node: StreamNode, edges: Sequence[StreamEdge], uids: dict[int, str], used: dict[str, str]
+) -> str:
+    inputs = sorted(
+        f"{uids[edge.source]}:{edge.partitioning.name}" for edge in edges if edge.target == node.id
+    )
+    twin = 0
+    while True:
+        text = "\x00".join([node.operator.kind, node.name, str(twin), *inputs])
+        uid = hashlib.sha256(text.encode()).hexdigest()[:32]
+        if uid not in used:
+            return uid
+        twin += 1
+
+
+def is_source(node: StreamNode) -> bool:
+    return isinstance(node.operator, SourceOperator)

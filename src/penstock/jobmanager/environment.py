@@ -1,0 +1,54 @@
+"""What a JobMaster is given to act in: the real driver's, or a simulation's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from penstock.common.clock import Clock
+from penstock.common.job_status import JobStatus
+
+T = TypeVar("T")
+
+
+class Io(Protocol):
+    """Runs slow work one after another, off the JobMaster's thread."""
+
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | None, Exception | None], None]
+    ) -> None:
+        """Call `done` on the JobMaster's thread with the result or the exception of `work`."""
+        ...
+
+
+class JobMasterEnvironment(Protocol):
+    """Everything outside a JobMaster that it may touch."""
+
+    clock: Clock
+    io: Io
+
+    def tell(self, launch: int, slot: int, message: Any) -> None:
+        """Send to a slot; in order per slot, lost if the slot is gone."""
+        ...
+
+    def launch(self, launch: int) -> None:
+        """Start the slots; `JobMaster.launch_ended` is called when they have ended."""
+        ...
+
+    def cancel_launch(self, launch: int, after_ms: int) -> None:
+        """End the slots from outside, unless they are gone by themselves after `after_ms`."""
+        ...
+
+    def new_keys(self) -> tuple[bytes, bytes]:
+        """A public and a secret key for the channels of one attempt."""
+        ...
+
+    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+        """Hand a sink's values to the client."""
+        ...
+
+    def client_keeps_up(self) -> bool:
+        """Whether the client has little left to take."""
+        ...
+
+    def status_changed(self, status: JobStatus) -> None: ...

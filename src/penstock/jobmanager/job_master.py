@@ -1,0 +1,689 @@
+"""The JobMaster: carries one job from start to end, over as many attempts as it takes.
+
+It is a state machine in one thread. Everything it knows arrives as a call (a message of a slot,
+the end of a launch, the result of slow work, the clock); everything it does goes out through its
+environment. So a simulation can drive it exactly as a cluster does.
+
+    launching --all slots registered--> starting --all running--> running --all at end--> ending
+        ^                                  ^  failure |   | failure
+        +---- relaunch (a slot is gone) ---+- in place+---+
+
+Nothing of an old attempt counts: messages carry their attempt, slots carry their launch.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator, unreferenced
+from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
+from penstock.common.job_status import JobStatus
+from penstock.common.plain import Plain
+from penstock.connectors.source import SplitEnumerator
+from penstock.errors import (
+    ChannelBrokenError,
+    CorruptCheckpointError,
+    NotEnoughSlotsError,
+    PenstockError,
+    SlotLostError,
+)
+from penstock.graph.execution_graph import ChannelId, SubtaskId
+from penstock.jobmanager.committing import Commits, merge
+from penstock.jobmanager.environment import JobMasterEnvironment
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.liveness import Liveness
+from penstock.jobmanager.recovery import StartPoint, find_start
+from penstock.jobmanager.results import ResultGate
+from penstock.network.messages import (
+    Abort,
+    Acknowledge,
+    AssignSplits,
+    AtEnd,
+    Channel,
+    Complete,
+    Decline,
+    Deploy,
+    EmitCredit,
+    Emitted,
+    EndAttempt,
+    Failed,
+    Heartbeat,
+    Leave,
+    Prepare,
+    Prepared,
+    Register,
+    Running,
+    SplitRequest,
+    Stopped,
+    SubtaskMetrics,
+    Trigger,
+    credits_of,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Phase(enum.Enum):
+    """What the JobMaster is waiting for."""
+
+    CREATED = "created"
+    LAUNCHING = "slots to register"
+    RECOVERING = "the start point"
+    STARTING = "slots to start"
+    RUNNING = "nothing: the job runs"
+    STOPPING = "slots to stop the attempt"
+    UNLAUNCHING = "the launch to end"
+    WAITING = "the restart delay"
+    ENDED = "nothing: the job is over"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A picture of the job for people to look at."""
+
+    status: JobStatus
+    attempt: int
+    restarts: int
+    completed_checkpoints: int
+    failed_checkpoints: int
+    last_checkpoint_ms: int | None
+    metrics: dict[SubtaskId, SubtaskMetrics]
+    slots: dict[int, tuple[str, int]]
+    """Host and process id by slot."""
+    strangers: int
+
+
+class JobMaster:
+    """Runs one job."""
+
+    def __init__(self, job: Job, environment: JobMasterEnvironment) -> None:
+        self.job = job
+        self.status = JobStatus.CREATED
+        self.error: PenstockError | None = None
+        self.notes: list[str] = []
+        self._environment = environment
+        self._clock = environment.clock
+        self._graph = job.graph
+        self._subtasks = self._graph.subtasks()
+        first = max(job.store.ids(), default=0) + 1 if job.store is not None else 1
+        self._coordinator: CheckpointCoordinator[SubtaskId] = CheckpointCoordinator(
+            job.checkpoints, self._subtasks, first
+        )
+        self._commits = Commits(self._graph.job, job.id)
+        self._results = ResultGate(environment.deliver)
+        self._phase = Phase.CREATED
+        self._deadline: int | None = None
+        self._launch = 0
+        self._launched = False
+        self._attempt = 0
+        self._failures = 0
+        self._restart_at = 0
+        self._slots: dict[int, tuple[str, int]] = {}
+        self._waiting_for: set[int] = set()
+        self._addresses: dict[int, str] = {}
+        self._start: StartPoint | None = None
+        self._undecided: list[int] = []
+        self._enumerators: dict[int, SplitEnumerator] = {}
+        self._enumerator_states: dict[str, Plain] = {}
+        self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
+        self._references: dict[int, frozenset[str]] = {}
+        self._withheld: list[tuple[int, EmitCredit]] = []
+        self._final: JobStatus | None = None
+        self._liveness = self._new_liveness()
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin. The checkpoint directory has been checked by whoever submitted the job."""
+        self._set_status(JobStatus.RUNNING)
+        self._launch_slots()
+
+    def cancel(self) -> None:
+        """Stop the job; the status becomes CANCELED when nothing of it is left."""
+        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
+            self._set_status(JobStatus.CANCELLING)
+            self._end(JobStatus.CANCELED)
+
+    def progress(self) -> Progress:
+        beats = self._liveness.latest()
+        metrics = {
+            SubtaskId(*subtask): metrics
+            for beat in beats.values()
+            for subtask, metrics in beat.metrics.items()
+        }
+        counts = self._coordinator.counts
+        return Progress(
+            self.status,
+            self._attempt,
+            self._failures,
+            counts.completed,
+            counts.failed,
+            counts.last_duration_ms,
+            metrics,
+            dict(self._slots),
+            sum(beat.strangers for beat in beats.values()),
+        )
+
+    # --- launching ----------------------------------------------------------------------------
+
+    def _launch_slots(self) -> None:
+        self._launch += 1
+        self._launched = True
+        self._slots.clear()
+        self._liveness = self._new_liveness()
+        self._enter(Phase.LAUNCHING, self.job.timeouts.registration)
+        self._environment.launch(self._launch)
+
+    def launch_ended(self, launch: int, error: BaseException | None) -> None:
+        """The cluster says that a launch is over."""
+        if launch != self._launch or not self._launched:
+            return
+        self._launched = False
+        if self._phase is Phase.UNLAUNCHING:
+            self._unlaunched()
+        elif self._phase is Phase.WAITING:
+            pass
+        elif self._phase is not Phase.ENDED:
+            if isinstance(error, NotEnoughSlotsError):
+                self._fail(error, slot_lost=True, restart=False)
+            else:
+                reason = str(error) if error is not None else "its task ended"
+                self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)
+
+    def registered(self, message: Register) -> None:
+        if message.launch != self._launch or self._phase is not Phase.LAUNCHING:
+            self._environment.tell(message.launch, message.slot, Leave())
+            return
+        self._slots[message.slot] = (message.host, message.pid)
+        self._liveness.heard(message.slot, self._clock.now_ms())
+        if len(self._slots) == self._graph.slots:
+            self._begin_attempt()
+
+    # --- starting an attempt ------------------------------------------------------------------
+
+    def _begin_attempt(self) -> None:
+        self._attempt += 1
+        self._enter(Phase.RECOVERING, None)
+        attempt, undecided = self._attempt, list(self._undecided)
+        had_checkpoint = self._coordinator.confirmed > 0
+
+        def done(start: StartPoint | None, error: Exception | None) -> None:
+            if attempt != self._attempt or self._phase is not Phase.RECOVERING:
+                return
+            if start is None:
+                assert error is not None
+                hopeless = isinstance(error, CorruptCheckpointError)
+                self._fail(_as_penstock(error), restart=not hopeless)
+            else:
+                self._undecided = []
+                self._recovered(start)
+
+        self._environment.io.submit(
+            lambda: find_start(self.job, self._commits, undecided, had_checkpoint), done
+        )
+
+    def _recovered(self, start: StartPoint) -> None:
+        for note in start.notes:
+            log.warning("%s", note)
+            self.notes.append(note)
+        self._start = start
+        self._commits.restored({})
+        self._results.completed(start.checkpoint)
+        self._results.restarted()
+        self._enumerators = start.enumerators
+        self._at_end.clear()
+        self._withheld.clear()
+        self._references = {start.checkpoint: start.references} if start.checkpoint else {}
+        self._liveness = self._new_liveness()
+        self._addresses.clear()
+        self._enter(Phase.STARTING, self.job.timeouts.registration)
+        self._waiting_for = set(self._slots)
+        public, secret = self._environment.new_keys()
+        self._tell_all(Prepare(self._attempt, public, secret))
+
+    def _prepared(self, message: Prepared) -> None:
+        if self._phase is not Phase.STARTING:
+            return
+        self._addresses[message.slot] = message.address
+        if len(self._addresses) == self._graph.slots:
+            assert self._start is not None
+            for slot in self._slots:
+                restored = {
+                    subtask: self._start.restored[subtask]
+                    for subtask in self._graph.subtasks_of_slot(slot)
+                    if subtask in self._start.restored
+                }
+                peers = {peer: self._addresses[peer] for peer in self._graph.peers(slot)}
+                settings, store = self.job.settings, self.job.store
+                deploy = Deploy(self._attempt, settings, store, restored, peers)
+                self._environment.tell(self._launch, slot, deploy)
+
+    def _running(self, message: Running) -> None:
+        self._waiting_for.discard(message.slot)
+        if self._phase is Phase.STARTING and not self._waiting_for:
+            assert self._start is not None
+            self._enter(Phase.RUNNING, None)
+            self._set_status(JobStatus.RUNNING)
+            self._coordinator.attempt_started(self._clock.now_ms(), self._start.checkpoint)
+            self._end_of_input()
+
+    # --- messages of slots --------------------------------------------------------------------
+
+    def handle(self, launch: int, message: Any) -> None:
+        """Take a message from a slot of `launch` in."""
+        if isinstance(message, Register):
+            self.registered(message)
+            return
+        if launch != self._launch:
+            if isinstance(message, Heartbeat):
+                # A slot that was given up and did not notice.
+                self._environment.tell(launch, message.slot, Leave())
+            return
+        if isinstance(message, Heartbeat):
+            self._liveness.heard(message.slot, self._clock.now_ms())
+        if message.attempt != self._attempt:
+            return
+        if isinstance(message, Stopped):
+            self._stopped(message)
+        elif isinstance(message, Heartbeat):
+            self._heartbeat(message)
+        elif self._phase in (Phase.STARTING, Phase.RUNNING):
+            handler = self._HANDLERS[type(message)]
+            handler(self, message)
+
+    def _failed(self, message: Failed) -> None:
+        self._fail(_as_penstock(message.error))
+
+    def _split_request(self, message: SplitRequest) -> None:
+        subtask = SubtaskId(*message.subtask)
+        try:
+            splits = self._enumerators[subtask.vertex].next_splits(subtask.index)
+        except Exception as error:
+            self._fail(_as_penstock(error))
+            return
+        # Assignments and triggers travel in order, so a split is in the enumerator's part of a
+        # checkpoint or in the reader's, never in both or neither.
+        self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits))
+
+    def _emitted(self, message: Emitted) -> None:
+        self._results.emitted(message)
+        subtask = SubtaskId(*message.subtask)
+        credit = EmitCredit(self._attempt, subtask, message.uid, 1)
+        self._withheld.append((self._graph.slot_of(subtask), credit))
+        self.client_moved()
+
+    def client_moved(self) -> None:
+        """The client took values, or may have: let sinks send on if it keeps up."""
+        if self._environment.client_keeps_up():
+            for slot, credit in self._withheld:
+                self._environment.tell(self._launch, slot, credit)
+            self._withheld.clear()
+
+    def _heartbeat(self, message: Heartbeat) -> None:
+        lost = self._liveness.heartbeat(message, self._clock.now_ms())
+        if lost is not None and self._phase is Phase.RUNNING:
+            self._fail(
+                ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
+            )
+
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def _trigger(self) -> None:
+        self._enumerator_states = {
+            self._graph.job.vertex(vertex).uid: enumerator.snapshot()
+            for vertex, enumerator in self._enumerators.items()
+        }
+        pending = self._coordinator.trigger(self._clock.now_ms())
+        self._tell_all(Trigger(self._attempt, pending.id, self._coordinator.confirmed))
+
+    def _acknowledged(self, message: Acknowledge) -> None:
+        subtask = SubtaskId(*message.subtask)
+        if not self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
+            return
+        pending = self._coordinator.pending
+        assert pending is not None
+        store, metadata = self.job.store, self._metadata(pending.id, pending.acknowledged)
+        assert store is not None
+        attempt = self._attempt
+
+        def done(created: bool | None, error: Exception | None) -> None:
+            if attempt == self._attempt and self._phase is Phase.RUNNING:
+                self._written(metadata, bool(created), error)
+
+        self._environment.io.submit(lambda: store.complete(metadata), done)
+
+    def _metadata(
+        self, checkpoint: int, snapshots: dict[SubtaskId, SubtaskSnapshot]
+    ) -> CheckpointMetadata:
+        vertices = {
+            vertex.uid: VertexSnapshot(
+                vertex.name,
+                vertex.parallelism,
+                vertex.max_parallelism,
+                tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+            )
+            for vertex in self._graph.job.vertices
+        }
+        prepared = [
+            {uid: operator.committables}
+            for snapshot in snapshots.values()
+            for uid, operator in snapshot.operators.items()
+        ]
+        return CheckpointMetadata(
+            self.job.id,
+            checkpoint,
+            self._attempt,
+            self._clock.now_ms(),
+            vertices,
+            self._enumerator_states,
+            merge([self._commits.unconfirmed(), *prepared]),
+        )
+
+    def _written(
+        self, metadata: CheckpointMetadata, created: bool, error: Exception | None
+    ) -> None:
+        checkpoint = metadata.checkpoint
+        if not created:
+            # After an error the file may exist all the same; only a tombstone makes sure.
+            reason = str(error) if error is not None else "it was abandoned"
+            self._decide(metadata, reason)
+            return
+        if self._coordinator.completed(checkpoint, self._clock.now_ms()):
+            self._completed(metadata)
+
+    def _decide(self, metadata: CheckpointMetadata, reason: str) -> None:
+        """A write whose outcome is unknown: make it fail for good, or learn that it succeeded."""
+        store, attempt = self.job.store, self._attempt
+        assert store is not None
+
+        def done(abandoned: bool | None, error: Exception | None) -> None:
+            if attempt != self._attempt or self._phase is not Phase.RUNNING:
+                return
+            if error is not None:
+                self._fail(_as_penstock(error))
+            elif abandoned:
+                self._abort(metadata.checkpoint, reason)
+            else:
+                self._written(metadata, True, None)
+
+        self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
+
+    def _completed(self, metadata: CheckpointMetadata) -> None:
+        checkpoint = metadata.checkpoint
+        self._commits.add(metadata.committables)
+        self._tell_all(Complete(self._attempt, checkpoint))
+        self._results.completed(checkpoint)
+        self._references[checkpoint] = metadata.segment_paths()
+        self._discard_old()
+        self._commit(final=metadata.is_final())
+        if not metadata.is_final():
+            self._end_of_input()
+
+    def _discard_old(self) -> None:
+        store = self.job.store
+        assert store is not None
+        for checkpoint, segments in unreferenced(
+            self._references, self.job.checkpoints.retained
+        ).items():
+            del self._references[checkpoint]
+            self._environment.io.submit(
+                lambda c=checkpoint, s=segments: store.discard(c, s),  # type: ignore[misc]
+                _note_failure,
+            )
+
+    def _declined(self, message: Decline) -> None:
+        self._abort(message.checkpoint, message.reason)
+
+    def _abort(self, checkpoint: int, reason: str) -> None:
+        if self._coordinator.abort(checkpoint, reason):
+            log.warning("checkpoint %d failed: %s", checkpoint, reason)
+            self._tell_all(Abort(self._attempt, checkpoint))
+            self._end_of_input()
+
+    # --- commits and the end ------------------------------------------------------------------
+
+    def _commit(self, final: bool) -> None:
+        """Commit all that is covered; after the final checkpoint the job is then done."""
+        committables = self._commits.unconfirmed()
+        if not any(committables.values()):
+            if final:
+                self._end(JobStatus.FINISHED)
+            return
+        attempt = self._attempt
+
+        def done(_: None, error: Exception | None) -> None:
+            if attempt != self._attempt or self._phase is not Phase.RUNNING:
+                return
+            if error is not None:
+                # The next attempt commits again before it processes anything.
+                self._fail(_as_penstock(error))
+                return
+            self._commits.confirm(committables)
+            if final:
+                self._end(JobStatus.FINISHED)
+
+        self._environment.io.submit(lambda: self._commits.commit(committables), done)
+
+    def _subtask_at_end(self, message: AtEnd) -> None:
+        self._at_end[SubtaskId(*message.subtask)] = dict(message.committables)
+        self._end_of_input()
+
+    def _end_of_input(self) -> None:
+        """When every subtask is at its end, one more checkpoint commits the last output."""
+        if self._phase is not Phase.RUNNING or len(self._at_end) < len(self._subtasks):
+            return
+        if self.job.store is None:
+            self._commits.add(merge(self._at_end.values()))
+            self._commit(final=True)
+        elif self._coordinator.pending is None:
+            self._trigger()
+
+    def _end(self, final: JobStatus, error: PenstockError | None = None) -> None:
+        """Let every slot go, then be `final`."""
+        self._final, self.error = final, error
+        undecided = self._coordinator.attempt_ended()
+        if undecided is not None:
+            self._undecided.append(undecided)
+        if self._launched:
+            self._tell_all(Leave())
+            self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
+            if final is not JobStatus.FINISHED:
+                self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
+        else:
+            self._ended()
+
+    def _ended(self) -> None:
+        assert self._final is not None
+        final, store = self._final, self.job.store
+        self._enter(Phase.ENDED, None)
+        if store is None or final is JobStatus.FAILED:
+            self._set_status(final)
+            return
+
+        def clear() -> None:
+            store.discard_all()
+
+        def done(_: None, error: Exception | None) -> None:
+            _note_failure(_, error)
+            self._set_status(final)
+
+        self._environment.io.submit(clear, done)
+
+    # --- failure ------------------------------------------------------------------------------
+
+    def _fail(self, error: PenstockError, slot_lost: bool = False, restart: bool = True) -> None:
+        """End the attempt; the restart strategy says what comes next."""
+        if self._phase in (Phase.ENDED, Phase.UNLAUNCHING) and self._final is not None:
+            return
+        if self._phase in (Phase.UNLAUNCHING, Phase.WAITING):
+            return
+        if self._phase is Phase.STOPPING:
+            if slot_lost:
+                self._unlaunch()
+            return
+        undecided = self._coordinator.attempt_ended()
+        if undecided is not None:
+            self._undecided.append(undecided)
+        self._failures += 1
+        delay = self.job.restart.delay_ms(self._failures) if restart else None
+        if delay is None:
+            self._set_status(JobStatus.FAILING)
+            self._end(JobStatus.FAILED, error)
+            return
+        log.warning("attempt %d failed, the job restarts: %s", self._attempt, error)
+        self.error = error
+        self._set_status(JobStatus.RESTARTING)
+        self._restart_at = self._clock.now_ms() + delay
+        if slot_lost or len(self._slots) < self._graph.slots:
+            self._unlaunch()
+        else:
+            self._enter(Phase.STOPPING, self.job.timeouts.stop)
+            self._waiting_for = set(self._slots)
+            self._tell_all(EndAttempt(self._attempt))
+
+    def _stopped(self, message: Stopped) -> None:
+        self._waiting_for.discard(message.slot)
+        if self._phase is Phase.STOPPING and not self._waiting_for:
+            self._wait()
+
+    def _unlaunch(self) -> None:
+        """A slot is gone or does not answer: let the others go and launch anew."""
+        if not self._launched:
+            self._wait()
+            return
+        self._tell_all(Leave())
+        self._enter(Phase.UNLAUNCHING, self.job.timeouts.launch_end)
+        self._environment.cancel_launch(self._launch, 0)
+
+    def _unlaunched(self) -> None:
+        self._launched = False
+        self._slots.clear()
+        if self._final is not None:
+            self._ended()
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        delay = max(0, self._restart_at - self._clock.now_ms())
+        self._enter(Phase.WAITING, delay)
+        self.tick()
+
+    def _restart(self) -> None:
+        if self._launched and len(self._slots) == self._graph.slots:
+            self._begin_attempt()
+        else:
+            self._launch_slots()
+
+    # --- the clock ----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what is due by now."""
+        now = self._clock.now_ms()
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            self._timed_out()
+            return
+        if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
+            silent = self._liveness.silent(now)
+            if silent is not None:
+                host, pid = self._slots.get(silent, ("?", 0))
+                lost = SlotLostError(
+                    f"slot {silent} (process {pid} on {host}) has not been heard of for "
+                    f"{self.job.timeouts.heartbeat / 1000:g} s"
+                )
+                self._fail(lost, slot_lost=True)
+                return
+        if self._phase is Phase.RUNNING:
+            pending = self._coordinator.pending
+            if pending is not None and self._coordinator.expired(now):
+                self._abort(pending.id, "it expired before it was complete")
+            elif self._coordinator.due(now) and self.job.store is not None:
+                self._trigger()
+
+    def next_wakeup_ms(self) -> int | None:
+        times = [self._deadline]
+        if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
+            times.append(self._liveness.next_check_ms())
+        if self._phase is Phase.RUNNING:
+            times.append(self._coordinator.next_wakeup_ms())
+        return min((time for time in times if time is not None), default=None)
+
+    def _timed_out(self) -> None:
+        if self._phase is Phase.WAITING:
+            self._restart()
+        elif self._phase is Phase.STOPPING:
+            self._unlaunch()
+        elif self._phase is Phase.UNLAUNCHING:
+            if self._launched and self._final is JobStatus.FINISHED:
+                self._environment.cancel_launch(self._launch, 0)
+            self._unlaunched()
+        elif self._phase is Phase.LAUNCHING:
+            missing = self._graph.slots - len(self._slots)
+            lost = SlotLostError(
+                f"{missing} of {self._graph.slots} slots did not start within "
+                f"{self.job.timeouts.registration / 1000:g} s; are the cluster's cores busy with "
+                "other work?"
+            )
+            self._fail(lost, slot_lost=True)
+        elif self._phase is Phase.STARTING:
+            self._fail(SlotLostError("a slot did not start its part of the job"), slot_lost=True)
+
+    # --- small things -------------------------------------------------------------------------
+
+    def _enter(self, phase: Phase, timeout_ms: int | None) -> None:
+        self._phase = phase
+        self._deadline = None if timeout_ms is None else self._clock.now_ms() + timeout_ms
+
+    def _set_status(self, status: JobStatus) -> None:
+        if status is not self.status:
+            self.status = status
+            self._environment.status_changed(status)
+
+    def _tell_all(self, message: Any) -> None:
+        for slot in self._slots:
+            self._environment.tell(self._launch, slot, message)
+
+    def _tell_subtask(self, subtask: SubtaskId, message: Any) -> None:
+        self._environment.tell(self._launch, self._graph.slot_of(subtask), message)
+
+    def _new_liveness(self) -> Liveness:
+        receivers: dict[Channel, int] = {}
+        for subtask in self._subtasks:
+            for channel in self._graph.input_channels(subtask):
+                receivers[channel] = self._graph.slot_of(subtask)
+                sender = self._graph.sender_of(channel)
+                receivers[credits_of(channel)] = self._graph.slot_of(sender)
+        timeouts = self.job.timeouts
+        liveness = Liveness(timeouts.heartbeat, timeouts.channel, receivers)
+        for slot in self._slots:
+            liveness.heard(slot, self._clock.now_ms())
+        return liveness
+
+    _HANDLERS: dict[type, Callable[[JobMaster, Any], None]] = {
+        Prepared: _prepared,
+        Running: _running,
+        Failed: _failed,
+        SplitRequest: _split_request,
+        Emitted: _emitted,
+        Acknowledge: _acknowledged,
+        Decline: _declined,
+        AtEnd: _subtask_at_end,
+    }
+
+
+def _as_penstock(error: BaseException) -> PenstockError:
+    if isinstance(error, PenstockError):
+        return error
+    wrapped = PenstockError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _note_failure(_: None, error: Exception | None) -> None:
+    if error is not None:
+        log.warning("a checkpoint's files could not be deleted: %s", error)

@@ -1,0 +1,81 @@
+"""Where an attempt starts: which checkpoint, and what must be settled before the first record.
+
+All of this is slow (storage, sinks' servers) and runs off the JobMaster's thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.common.plain import Plain
+from penstock.connectors.source import EnumeratorContext, SplitEnumerator
+from penstock.errors import CorruptCheckpointError
+from penstock.graph.execution_graph import SubtaskId
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.operators import SourceOperator
+from penstock.jobmanager.committing import Commits
+from penstock.jobmanager.job import Job
+
+
+@dataclass(frozen=True)
+class StartPoint:
+    """What a new attempt begins with."""
+
+    checkpoint: int
+    restored: dict[SubtaskId, SubtaskSnapshot]
+    enumerators: dict[int, SplitEnumerator]
+    notes: list[str]
+    references: frozenset[str]
+
+
+def find_start(
+    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
+) -> StartPoint:
+    """Decide what is undecided, choose the checkpoint, and settle all output."""
+    metadata, notes = None, []
+    if job.store is not None:
+        for checkpoint in undecided:
+            job.store.abandon(checkpoint)
+        metadata, notes = job.store.newest()
+        if metadata is None and had_checkpoint:
+            raise CorruptCheckpointError(
+                "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
+            )
+    covered = dict(metadata.committables) if metadata is not None else {}
+    # First the output that the checkpoint covers, then nothing else may ever become visible.
+    commits.commit(covered)
+    commits.abort_others(covered)
+    return StartPoint(
+        metadata.checkpoint if metadata is not None else 0,
+        _snapshots(job.graph.job, metadata),
+        _enumerators(job.graph.job, metadata),
+        notes,
+        metadata.segment_paths() if metadata is not None else frozenset(),
+    )
+
+
+def _snapshots(
+    job: JobGraph, metadata: CheckpointMetadata | None
+) -> dict[SubtaskId, SubtaskSnapshot]:
+    if metadata is None:
+        return {}
+    return {
+        SubtaskId(vertex.id, index): snapshot
+        for vertex in job.vertices
+        for index, snapshot in enumerate(metadata.vertices[vertex.uid].subtasks)
+    }
+
+
+def _enumerators(job: JobGraph, metadata: CheckpointMetadata | None) -> dict[int, SplitEnumerator]:
+    enumerators = {}
+    for vertex in job.vertices:
+        operator = vertex.head.operator
+        if isinstance(operator, SourceOperator):
+            restored: Plain | None = None
+            if metadata is not None:
+                restored = metadata.enumerators[vertex.uid]
+            context = EnumeratorContext(vertex.parallelism)
+            enumerators[vertex.id] = operator.source.create_enumerator(context, restored)
+    return enumerators

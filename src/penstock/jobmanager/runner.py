@@ -1,0 +1,198 @@
+"""Runs a JobMaster in a thread of the driver: its mailbox, its connection to the slots, its clock."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import cloudpickle
+
+from penstock.common.clock import SystemClock
+from penstock.common.job_client import JobExecutionResult
+from penstock.common.job_status import JobStatus
+from penstock.common.payload import SlotPayload
+from penstock.common.thread_io import ThreadIo
+from penstock.errors import JobCancelledError, JobFailedError, ProgramError
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.job_master import JobMaster, Progress
+from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
+from penstock.network.control import ControlServer
+from penstock.network.curve import new_keys
+
+_LONGEST_SLEEP_MS = 500
+_CLIENT_BACKLOG = 64
+
+
+class ResultListener(Protocol):
+    """Where the values of sinks go that speak to the client."""
+
+    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None: ...
+
+    def backlog(self) -> int:
+        """How many deliveries wait to be taken."""
+        ...
+
+
+class JobRunner:
+    """One job in this driver. Public methods may be called from any thread."""
+
+    def __init__(self, job: Job, resources: ResourceManager, listener: ResultListener) -> None:
+        self.job = job
+        self.clock = SystemClock()
+        self.io = ThreadIo(self._mail, "penstock-master-io")
+        self.result: Future[JobExecutionResult] = Future()
+        self._resources = resources
+        self._listener = listener
+        self._server = ControlServer(resources.host())
+        self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._launches: dict[int, PendingLaunch] = {}
+        self._program = _pickled(job)
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[JobStatus], None]] = []
+        self._master = JobMaster(job, self)
+        self._progress = self._master.progress()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-{job.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def status(self) -> JobStatus:
+        return self._master.status
+
+    def progress(self) -> Progress:
+        """The picture as of the last turn of the JobMaster."""
+        return self._progress
+
+    def cancel(self) -> None:
+        self._mail(self._master.cancel)
+
+    def client_moved(self) -> None:
+        """The client took values."""
+        self._mail(self._master.client_moved)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the job's end; whether it came in time."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # --- the thread ---------------------------------------------------------------------------
+
+    def _mail(self, action: Callable[[], None]) -> None:
+        self._mails.put(action)
+        self._server.wake()
+
+    def _run(self) -> None:
+        master = self._master
+        try:
+            master.start()
+            while not master.status.is_terminal_state():
+                for launch, message in self._server.wait(self._timeout_ms()):
+                    master.handle(launch, message)
+                self._run_mails()
+                master.tick()
+                self._progress = master.progress()
+        except BaseException as error:
+            # A mistake of ours: end the slots and say what it was, rather than hang.
+            for launch in self._launches.values():
+                launch.cancel()
+            self.result.set_exception(error)
+            raise
+        finally:
+            self._server.close()
+            self.io.close()
+        self._settle(master)
+
+    def _timeout_ms(self) -> int:
+        wakeup = self._master.next_wakeup_ms()
+        if wakeup is None:
+            return _LONGEST_SLEEP_MS
+        return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.now_ms()))
+
+    def _run_mails(self) -> None:
+        while True:
+            try:
+                action = self._mails.get_nowait()
+            except queue.Empty:
+                return
+            action()
+
+    def _settle(self, master: JobMaster) -> None:
+        self._progress = master.progress()
+        if master.status is JobStatus.FINISHED:
+            runtime = int((time.monotonic() - self._started) * 1000)
+            self.result.set_result(JobExecutionResult(self.job.id, runtime, tuple(master.notes)))
+        elif master.status is JobStatus.CANCELED:
+            self.result.set_exception(JobCancelledError(f"job {self.job.name!r} was cancelled"))
+        else:
+            assert master.error is not None
+            failed = JobFailedError(f"job {self.job.name!r} failed: {master.error}")
+            failed.__cause__ = master.error
+            self.result.set_exception(failed)
+
+    # --- the JobMaster's environment ----------------------------------------------------------
+
+    def tell(self, launch: int, slot: int, message: Any) -> None:
+        self._server.send(launch, slot, message)
+
+    def launch(self, launch: int) -> None:
+        server, job = self._server, self.job
+        payload = SlotPayload(
+            job.id,
+            launch,
+            server.address,
+            server.public,
+            server.client_public,
+            server.client_secret,
+            self._program,
+            job.settings.heartbeat_interval_ms,
+            job.timeouts.heartbeat,
+        )
+
+        def ended(error: BaseException | None) -> None:
+            self._mail(lambda: self._master.launch_ended(launch, error))
+
+        self._launches[launch] = self._resources.start_slots(
+            job.id, job.name, launch, job.graph.slots, pickle.dumps(payload), ended
+        )
+
+    def cancel_launch(self, launch: int, after_ms: int) -> None:
+        pending = self._launches[launch]
+        if after_ms == 0:
+            pending.cancel()
+            return
+        timer = threading.Timer(after_ms / 1000, pending.cancel)
+        timer.daemon = True
+        timer.start()
+
+    def new_keys(self) -> tuple[bytes, bytes]:
+        return new_keys()
+
+    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+        self._listener.deliver(uid, subtask, values)
+
+    def client_keeps_up(self) -> bool:
+        return self._listener.backlog() < _CLIENT_BACKLOG
+
+    def status_changed(self, status: JobStatus) -> None:
+        for listener in self._listeners:
+            listener(status)
+
+    def on_status(self, listener: Callable[[JobStatus], None]) -> None:
+        """Hear of every change of status, from the JobMaster's thread. Call before `start`."""
+        self._listeners.append(listener)
+
+
+def _pickled(job: Job) -> bytes:
+    try:
+        return cloudpickle.dumps(job.graph)
+    except Exception as error:
+        raise ProgramError(
+            f"the program cannot be sent to the slots, because a function of it refers to "
+            f"something that cannot be pickled: {error}"
+        ) from error

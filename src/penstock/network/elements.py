@@ -1,0 +1,35 @@
+"""What flows in a channel, in order: batches of records, and these control elements.
+
+A batch is a plain list of records. Control elements cost no credit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """No record with a timestamp at or below this one follows, as far as the sender knows."""
+
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Everything before it belongs to the checkpoint, nothing behind it does."""
+
+    checkpoint: int
+    confirmed: int
+    """The newest checkpoint that was complete when this one was triggered."""
+
+
+@dataclass(frozen=True)
+class EndOfInput:
+    """Nothing follows. It counts as every later barrier."""
+
+
+Control = Union[Watermark, Barrier, EndOfInput]
+Element = Union[list[Any], Watermark, Barrier, EndOfInput]
+END_OF_INPUT = EndOfInput()

@@ -1,0 +1,64 @@
+"""Frames: how channel elements and credits travel between slots.
+
+A frame is a fixed head (kind, attempt, channel, sequence number) and a payload. The sequence
+number counts the elements of a channel, so a receiver sees at once when one is missing.
+"""
+
+from __future__ import annotations
+
+import enum
+import pickle
+import struct
+from typing import Any, NamedTuple
+
+from penstock.errors import ChannelBrokenError, RecordError
+
+_HEAD = struct.Struct("<BIIIIQ")
+MAX_FRAME_BYTES = 1 << 30
+
+
+class FrameKind(enum.IntEnum):
+    DATA = 1
+    CONTROL = 2
+    CREDIT = 3
+
+
+class Frame(NamedTuple):
+    """One frame, decoded. For credits `sequence` counts all buffers granted so far."""
+
+    kind: int
+    attempt: int
+    edge: int
+    sender: int
+    receiver: int
+    sequence: int
+    payload: bytes
+
+
+def encode_frame(frame: Frame) -> list[bytes]:
+    return [_HEAD.pack(*frame[:6]), frame.payload]
+
+
+def decode_frame(parts: list[bytes]) -> Frame:
+    try:
+        head, payload = parts
+        return Frame(*_HEAD.unpack(head), payload)
+    except (ValueError, struct.error) as error:
+        raise ChannelBrokenError("a frame from a peer cannot be read") from error
+
+
+def dump_element(element: Any) -> bytes:
+    try:
+        payload = pickle.dumps(element, protocol=5)
+    except Exception as error:
+        raise RecordError(f"a record cannot be pickled: {error}") from error
+    if len(payload) > MAX_FRAME_BYTES:
+        raise RecordError(
+            f"a buffer of {len(payload)} bytes is larger than the limit of {MAX_FRAME_BYTES}; "
+            "send a reference to the data instead of the data"
+        )
+    return payload
+
+
+def load_element(payload: bytes) -> Any:
+    return pickle.loads(payload)

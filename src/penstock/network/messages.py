@@ -1,0 +1,231 @@
+"""What the JobMaster and the slots say to each other.
+
+Every message about a running attempt carries its number; a message of another attempt is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.plain import Plain
+from penstock.common.settings import RuntimeSettings
+
+Subtask = tuple[int, int]
+"""(vertex, index), as `penstock.graph.execution_graph.SubtaskId`."""
+Channel = tuple[int, int, int]
+"""(edge, sender, receiver), as `penstock.graph.execution_graph.ChannelId`."""
+
+
+# --- from a slot ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Register:
+    """A slot's process has started and asks for work."""
+
+    launch: int
+    slot: int
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The slot has opened its port for this attempt."""
+
+    attempt: int
+    slot: int
+    address: str
+
+
+@dataclass(frozen=True)
+class Running:
+    """Every function of the slot is open and every state restored."""
+
+    attempt: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """A subtask's part of a checkpoint is durable. `snapshot` is a SubtaskSnapshot."""
+
+    attempt: int
+    subtask: Subtask
+    checkpoint: int
+    snapshot: Any
+
+
+@dataclass(frozen=True)
+class Decline:
+    """A subtask could not do its part of a checkpoint."""
+
+    attempt: int
+    subtask: Subtask
+    checkpoint: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SplitRequest:
+    """A reader has nothing left to read."""
+
+    attempt: int
+    subtask: Subtask
+
+
+@dataclass(frozen=True)
+class AtEnd:
+    """A subtask has processed all its input. Committables only where no checkpoint takes them."""
+
+    attempt: int
+    subtask: Subtask
+    committables: Mapping[str, tuple[Plain, ...]]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """Values of a sink for the client; `epoch` is the checkpoint that covers them, 0 for none."""
+
+    attempt: int
+    subtask: Subtask
+    uid: str
+    epoch: int
+    values: list[Any]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The attempt cannot go on."""
+
+    attempt: int
+    slot: int
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Nothing of the attempt is alive in this slot any more."""
+
+    attempt: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class SubtaskMetrics:
+    """How a subtask is doing; times are totals since the attempt began."""
+
+    records_in: int
+    records_out: int
+    busy_ns: int
+    backpressured_ns: int
+    idle_ns: int
+    queued: int
+    watermark: int
+
+
+def credits_of(channel: Channel) -> Channel:
+    """The name of the stream of credits that answers `channel`, from its receiver back."""
+    return (-1 - channel[0], channel[1], channel[2])
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """The slot's process is alive, and how far its channels have come.
+
+    `sent` and `received` count the elements of channels and, under `credits_of` a channel, the
+    credits that were granted for it.
+    """
+
+    attempt: int
+    slot: int
+    polls: int
+    sent: Mapping[Channel, int] = field(default_factory=dict)
+    received: Mapping[Channel, int] = field(default_factory=dict)
+    metrics: Mapping[Subtask, SubtaskMetrics] = field(default_factory=dict)
+    strangers: int = 0
+
+
+# --- to a slot --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Open a port for this attempt, with these keys, and say where it is."""
+
+    attempt: int
+    public_key: bytes
+    secret_key: bytes
+
+
+@dataclass(frozen=True)
+class Deploy:
+    """Run your part of the program.
+
+    `store` is the CheckpointStore, None without checkpoints; `restored` holds a SubtaskSnapshot
+    per subtask of the slot, or nothing at a first start.
+    """
+
+    attempt: int
+    settings: RuntimeSettings
+    store: Any
+    restored: Mapping[Subtask, Any]
+    peers: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """Begin a checkpoint."""
+
+    attempt: int
+    checkpoint: int
+    confirmed: int
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A checkpoint is complete."""
+
+    attempt: int
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class Abort:
+    """A checkpoint was given up."""
+
+    attempt: int
+    checkpoint: int
+
+
+@dataclass(frozen=True)
+class AssignSplits:
+    """Splits for a reader; None: there will be no more."""
+
+    attempt: int
+    subtask: Subtask
+    splits: list[Plain] | None
+
+
+@dataclass(frozen=True)
+class EmitCredit:
+    """The client took this many messages of values."""
+
+    attempt: int
+    subtask: Subtask
+    uid: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class EndAttempt:
+    """Stop the attempt, and say so when nothing of it is left."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Leave:
+    """End the slot's process: it is not wanted (any more)."""

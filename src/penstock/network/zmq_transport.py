@@ -1,0 +1,119 @@
+"""The network between slots: ZeroMQ, one connection per ordered pair.
+
+Nothing is bounded here (high-water mark 0), because credits bound what is under way. ZeroMQ would
+reconnect silently and lose what was in between, so a lost connection is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from penstock.errors import ChannelBrokenError
+from penstock.network.curve import Guard, secure_client, secure_server
+from penstock.network.frames import Frame, decode_frame, encode_frame
+from penstock.network.wakeup import Wakeup
+
+_RECEIVE_AT_ONCE = 64
+_BIG = 64 * 1024
+_HANDSHAKE_FAILURES = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+
+
+class ZmqTransport:
+    """One slot's sockets for one attempt. All methods are called from the slot's thread."""
+
+    def __init__(self, host: str, public: bytes, secret: bytes, wakeup: Wakeup) -> None:
+        self._public, self._secret = public, secret
+        self._context = zmq.Context()
+        self._wakeup = wakeup
+        self._guard_stop = threading.Event()
+        self._guard = Guard(self._context, public)
+        self._guard_thread = threading.Thread(
+            target=self._serve, name="penstock-guard", daemon=True
+        )
+        self._guard_thread.start()
+        self._pull = self._context.socket(zmq.PULL)
+        self._pull.linger = 0
+        self._pull.rcvhwm = 0
+        secure_server(self._pull, public, secret)
+        self._pull_monitor = self._pull.get_monitor_socket(_HANDSHAKE_FAILURES)
+        port = self._pull.bind_to_random_port(f"tcp://{host}")
+        self.address = f"tcp://{host}:{port}"
+        self._push: dict[int, zmq.Socket[bytes]] = {}
+        self._push_monitors: dict[int, zmq.Socket[bytes]] = {}
+        self._strangers = 0
+        self._poller = zmq.Poller()
+        self._poller.register(self._pull, zmq.POLLIN)
+        self._poller.register(self._pull_monitor, zmq.POLLIN)
+        self._poller.register(wakeup.fileno(), zmq.POLLIN)
+
+    def _serve(self) -> None:
+        """Answer for the guard in a thread of its own: the slot's may be busy with user code."""
+        poller = zmq.Poller()
+        poller.register(self._guard.socket, zmq.POLLIN)
+        while not self._guard_stop.is_set():
+            if poller.poll(100):
+                self._guard.serve()
+        self._guard.close()
+
+    def connect(self, peers: dict[int, str]) -> None:
+        for slot, address in peers.items():
+            socket = self._context.socket(zmq.PUSH)
+            socket.linger = 0
+            socket.sndhwm = 0
+            secure_client(socket, self._public, self._secret, self._public)
+            monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            socket.connect(address)
+            self._push[slot] = socket
+            self._push_monitors[slot] = monitor
+            self._poller.register(monitor, zmq.POLLIN)
+
+    def send(self, slot: int, frame: Frame) -> None:
+        big = len(frame.payload) > _BIG
+        self._push[slot].send_multipart(encode_frame(frame), zmq.NOBLOCK, copy=not big)
+
+    def receive(self) -> list[Frame]:
+        frames = []
+        try:
+            for _ in range(_RECEIVE_AT_ONCE):
+                frames.append(decode_frame(self._pull.recv_multipart(zmq.NOBLOCK)))
+        except zmq.Again:
+            pass
+        return frames
+
+    def wait(self, timeout_ms: int | None) -> None:
+        """Sleep until something arrives, somebody wakes, or time is up."""
+        for socket, _ in self._poller.poll(timeout_ms):
+            if socket == self._wakeup.fileno():
+                self._wakeup.clear()
+            elif socket is self._pull_monitor:
+                recv_monitor_message(self._pull_monitor)
+                self._strangers += 1
+            elif socket is not self._pull:
+                self._disconnected(socket)
+
+    def _disconnected(self, monitor: object) -> None:
+        for slot, known in self._push_monitors.items():
+            if known is monitor:
+                self._poller.unregister(known)
+                raise ChannelBrokenError(f"the connection to slot {slot} was lost")
+
+    def strangers(self) -> int:
+        return self._strangers
+
+    def close(self) -> None:
+        self._guard_stop.set()
+        self._guard_thread.join()
+        for socket in (self._pull, *self._push.values()):
+            socket.disable_monitor()
+            socket.close(0)
+        self._pull_monitor.close(0)
+        for monitor in self._push_monitors.values():
+            monitor.close(0)
+        self._context.term()

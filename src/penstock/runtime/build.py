@@ -1,0 +1,263 @@
+"""Builds a slot's part of the ExecutionGraph: operators opened, channels connected, code compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.connectors.sink import WriterContext
+from penstock.connectors.source import ReaderContext
+from penstock.errors import FailureOrigin, PenstockError
+from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
+from penstock.graph.job_graph import JobEdge, JobVertex
+from penstock.graph.operators import (
+    FunctionOperator,
+    KeyedOperator,
+    SinkOperator,
+    SourceOperator,
+)
+from penstock.graph.stream_graph import StreamNode
+from penstock.network.messages import Deploy
+from penstock.runtime.chain import EMPTY_CHAIN, Exchange, compile_chain
+from penstock.runtime.context import SubtaskInfo
+from penstock.runtime.emitter import Emitter
+from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.failure import user_error
+from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.operators import (
+    RuntimeFunction,
+    RuntimeKeyedFunction,
+    RuntimeOperator,
+    RuntimeSink,
+    RuntimeSource,
+)
+from penstock.runtime.output import Output, OutputChannel, Room
+from penstock.runtime.ports import LocalPort, RemotePort
+from penstock.runtime.subtask import Subtask, SubtaskParts
+
+
+@dataclass(frozen=True)
+class BuiltSlot:
+    """The parts of a slot, by the names they are reached by."""
+
+    subtasks: list[Subtask]
+    receivers: dict[ChannelId, tuple[InputGate, InputChannel]]
+    senders: dict[ChannelId, OutputChannel]
+    remote_senders: dict[ChannelId, OutputChannel]
+    emitters: dict[tuple[SubtaskId, str], Emitter]
+
+
+def build_slot(
+    graph: ExecutionGraph,
+    job_id: str,
+    slot: int,
+    deploy: Deploy,
+    environment: SlotEnvironment,
+    release_remote: Callable[[ChannelId], None],
+    fail: Callable[[BaseException], None],
+) -> BuiltSlot:
+    """Build every subtask of `slot`, its state restored and its functions open."""
+    builder = _Builder(graph, job_id, slot, deploy, environment, release_remote)
+    return builder.build(fail)
+
+
+class _Builder:
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        job_id: str,
+        slot: int,
+        deploy: Deploy,
+        environment: SlotEnvironment,
+        release_remote: Callable[[ChannelId], None],
+    ) -> None:
+        self._graph = graph
+        self._job_id = job_id
+        self._slot = slot
+        self._deploy = deploy
+        self._environment = environment
+        self._release_remote = release_remote
+        self._gates: dict[SubtaskId, InputGate] = {}
+        self._built = BuiltSlot([], {}, {}, {}, {})
+        self._opened: list[RuntimeOperator] = []
+
+    def build(self, fail: Callable[[BaseException], None]) -> BuiltSlot:
+        subtasks = self._graph.subtasks_of_slot(self._slot)
+        for subtask in subtasks:
+            self._gate(subtask)
+        try:
+            for subtask in subtasks:
+                self._built.subtasks.append(self._subtask(subtask, fail))
+        except BaseException:
+            for operator in self._opened:
+                operator.close()
+            raise
+        return self._built
+
+    def _gate(self, subtask: SubtaskId) -> None:
+        channels = []
+        for channel in self._graph.input_channels(subtask):
+            receiver = InputChannel(self._release(channel))
+            channels.append(receiver)
+            self._built.receivers[channel] = (None, receiver)  # type: ignore[assignment]
+        if not channels:
+            return
+        exactly_once = self._deploy.settings.exactly_once
+        gate = InputGate(channels, exactly_once, self._environment.clock)
+        self._gates[subtask] = gate
+        for channel in self._graph.input_channels(subtask):
+            self._built.receivers[channel] = (gate, self._built.receivers[channel][1])
+
+    def _release(self, channel: ChannelId) -> Callable[[], None]:
+        if self._graph.slot_of(self._graph.sender_of(channel)) != self._slot:
+            return lambda: self._release_remote(channel)
+        # The sender's end is built later; it is there when the first buffer is released.
+        return lambda: self._built.senders[channel].grant(1)
+
+    def _subtask(self, subtask: SubtaskId, fail: Callable[[BaseException], None]) -> Subtask:
+        vertex = self._graph.job.vertex(subtask.vertex)
+        restored = self._deploy.restored.get(tuple(subtask))  # type: ignore[arg-type]
+        snapshot = restored if restored is not None else SubtaskSnapshot(False)
+        room = Room()
+        edges = self._graph.job.outputs(vertex.id)
+        outputs = {edge.id: self._output(edge, subtask, room) for edge in edges}
+        holder: list[Subtask] = []
+        operators: dict[int, RuntimeOperator] = {}
+        if not snapshot.finished:
+            operators = self._operators(vertex, subtask, snapshot, holder)
+            exchanges = [self._exchange(vertex, edge, outputs[edge.id]) for edge in edges]
+            chain = compile_chain(vertex, operators, exchanges, room)
+        else:
+            chain = EMPTY_CHAIN
+        parts = SubtaskParts(
+            subtask,
+            list(operators.values()),
+            self._gates.get(subtask),
+            list(outputs.values()),
+            room,
+            chain,
+            self._deploy.store,
+            self._deploy.attempt,
+            snapshot.finished,
+            snapshot.watermark,
+            self._deploy.settings.step_records,
+        )
+        task = Subtask(parts, self._environment, fail)
+        holder.append(task)
+        return task
+
+    # --- operators ----------------------------------------------------------------------------
+
+    def _operators(
+        self,
+        vertex: JobVertex,
+        subtask: SubtaskId,
+        snapshot: SubtaskSnapshot,
+        holder: list[Subtask],
+    ) -> dict[int, RuntimeOperator]:
+        operators = {}
+        for node in vertex.nodes:
+            operator = self._operator(node, subtask, holder)
+            operators[node.id] = operator
+            self._opened.append(operator)
+            if node.uid in snapshot.operators:
+                operator.restore(snapshot.operators[node.uid], self._deploy.store)
+        for node in vertex.nodes:
+            try:
+                operators[node.id].open()
+            except PenstockError:
+                raise
+            except Exception as error:
+                origin = FailureOrigin(node.name, subtask.index, vertex.parallelism)
+                # The first frame is this one; what follows is the user's.
+                tb = error.__traceback__
+                while tb is not None and "penstock" in tb.tb_frame.f_globals.get("__name__", ""):
+                    tb = tb.tb_next
+                raise user_error(error, tb, origin) from None
+        return operators
+
+    def _operator(
+        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
+    ) -> RuntimeOperator:
+        info = SubtaskInfo(
+            self._job_id,
+            self._deploy.attempt,
+            subtask.index,
+            node.parallelism,
+            node.max_parallelism,
+        )
+        spec, clock = node.operator, self._environment.clock
+        if isinstance(spec, SourceOperator):
+            return RuntimeSource(node, info, self._reader(spec, info, holder))
+        if isinstance(spec, SinkOperator):
+            return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
+        if isinstance(spec, KeyedOperator):
+            return RuntimeKeyedFunction(node, info, clock)
+        assert isinstance(spec, FunctionOperator)
+        return RuntimeFunction(node, info)
+
+    def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
+        def wake() -> None:
+            if holder:
+                holder[0].source_woken()
+            self._environment.wake()
+
+        context = ReaderContext(info.subtask, info.parallelism, self._environment.clock, wake)
+        return spec.source.create_reader(context)
+
+    def _writer(
+        self,
+        node: StreamNode,
+        spec: SinkOperator,
+        subtask: SubtaskId,
+        info: SubtaskInfo,
+        holder: list[Subtask],
+    ) -> Any:
+        checkpointing = self._deploy.store is not None
+        emitter = Emitter(
+            self._deploy.attempt,
+            subtask,
+            node.uid,
+            self._environment.tell,
+            (lambda: holder[0].epoch) if checkpointing else (lambda: 0),
+        )
+        self._built.emitters[subtask, node.uid] = emitter
+        context = WriterContext(
+            info.job_id,
+            node.uid,
+            info.attempt,
+            info.subtask,
+            info.parallelism,
+            self._environment.clock,
+            emitter.emit,
+            emitter.has_room,
+        )
+        return spec.sink.create_writer(context)
+
+    # --- outputs ------------------------------------------------------------------------------
+
+    def _output(self, edge: JobEdge, subtask: SubtaskId, room: Room) -> Output:
+        channels = []
+        credits = self._deploy.settings.credits
+        for channel in self._graph.output_channels(edge, subtask.index):
+            peer = self._graph.slot_of(self._graph.receiver_of(channel))
+            if peer == self._slot:
+                gate, receiver = self._built.receivers[channel]
+                sender = OutputChannel(LocalPort(gate, receiver), credits, room)
+            else:
+                transport, attempt = self._environment.transport, self._deploy.attempt
+                port = RemotePort(transport, peer, attempt, channel)
+                sender = OutputChannel(port, credits, room)
+                self._built.remote_senders[channel] = sender
+            self._built.senders[channel] = sender
+            channels.append(sender)
+        return Output(channels, room, self._deploy.settings.buffer_records)
+
+    def _exchange(self, vertex: JobVertex, edge: JobEdge, output: Output) -> Exchange:
+        node = next(node for node in vertex.nodes if node.id == edge.node)
+        immutable = node.output_type is not None and node.output_type.is_immutable()
+        by_reference = immutable or self._deploy.settings.object_reuse
+        target = self._graph.job.vertex(edge.target)
+        return Exchange(edge, output, target.max_parallelism, by_reference)

@@ -1,0 +1,358 @@
+"""Chains, compiled: one Python loop over a batch for all operators of a vertex.
+
+The loop is written as source text and compiled, so nothing stands between two user functions that
+Python itself would not need. For ``map -> filter -> key_by`` it reads::
+
+    def process(values):
+        for v0 in values:
+            v1 = f1(v0)
+            if f2(v1):
+                k3 = key3(v1)
+                c3 = route3[k3]
+                b3 = out3.buffers[c3]
+                b3.append(copy3(v1))
+                if len(b3) >= out3.limit and out3.full(c3):
+                    while room.blocked: yield
+
+It is a generator: where an output has no room it yields and goes on later, in the middle of a
+flat_map or of a thousand timers if need be. The text is in `linecache`, so tracebacks show it;
+and every line is known to belong to an operator, so an error knows where it came from at no cost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.keys import Router
+from penstock.errors import ProgramError, ResultShapeError
+from penstock.graph.job_graph import JobEdge, JobVertex
+from penstock.graph.operators import (
+    FilterOperator,
+    FlatMapOperator,
+    FunctionOperator,
+    MapOperator,
+    ProcessOperator,
+    ReduceOperator,
+    SinkOperator,
+    SourceOperator,
+)
+from penstock.graph.partitioning import (
+    BroadcastPartitioning,
+    CustomPartitioning,
+    HashPartitioning,
+    RebalancePartitioning,
+)
+from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.functions import TimeDomain
+from penstock.runtime.isolation import isolate, same
+from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeOperator, RuntimeSink
+from penstock.runtime.output import Output, Room
+
+_WRONG_SHAPES = frozenset({str, bytes, dict})
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An output of the chain, and what its code needs to know of it."""
+
+    edge: JobEdge
+    output: Output
+    target_max_parallelism: int
+    by_reference: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a line of the compiled chain does."""
+
+    node: StreamNode
+    action: str
+    record: str | None
+
+
+@dataclass(frozen=True)
+class CompiledChain:
+    """The loops of one vertex."""
+
+    source: str
+    filename: str
+    places: dict[int, Place]
+    process: Callable[[list[Any]], Iterator[None]]
+    fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
+
+
+def _nothing(_: Any) -> Iterator[None]:
+    return iter(())
+
+
+EMPTY_CHAIN = CompiledChain("", "<chain: empty>", {}, _nothing, dict.fromkeys(TimeDomain, _nothing))
+"""For a subtask that has nothing left to run."""
+
+
+def compile_chain(
+    vertex: JobVertex,
+    operators: dict[int, RuntimeOperator],
+    exchanges: list[Exchange],
+    room: Room,
+) -> CompiledChain:
+    """Write and compile the loops of `vertex`."""
+    return _Writer(vertex, operators, exchanges, room).compile()
+
+
+class _Writer:
+    """Writes the source text, line by line."""
+
+    def __init__(
+        self,
+        vertex: JobVertex,
+        operators: dict[int, RuntimeOperator],
+        exchanges: list[Exchange],
+        room: Room,
+    ) -> None:
+        self._vertex = vertex
+        self._operators = operators
+        self._exchanges = exchanges
+        self._lines: list[str] = []
+        self._places: dict[int, Place] = {}
+        self._names: dict[str, Any] = {"room": room, "wrong_shapes": _WRONG_SHAPES}
+        self._variables = itertools.count()
+
+    def compile(self) -> CompiledChain:
+        body_start = len(self._lines)
+        self._loop()
+        domains = self._timers()
+        body = self._lines[body_start:]
+        functions = ", ".join(["process", *(f"fire_{domain.value}" for domain in domains)])
+        # Everything the loops use is an argument of `make`: closure variables are faster than
+        # globals, and the text shows exactly what the loops depend on.
+        head = f"def make({', '.join(self._names)}):"
+        source = "\n".join([head, *(f"    {line}" for line in body), f"    return {functions},"])
+        filename = f"<chain {next(_numbers)}: {self._vertex.name}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        scope: dict[str, Any] = {}
+        exec(compile(source, filename, "exec"), scope)
+        made = scope["make"](**self._names)
+        places = {line + 2: place for line, place in self._places.items()}
+        fire = dict(zip(domains, made[1:], strict=True))
+        return CompiledChain(source, filename, places, made[0], fire)
+
+    # --- the loops ----------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        self._line(0, "def process(values):")
+        value = self._variable("v")
+        self._line(1, f"for {value} in values:")
+        head = self._vertex.head
+        if isinstance(head.operator, SourceOperator):
+            self._successors(head, value, 2)
+        else:
+            self._operator(head, value, 2)
+        # A generator even where no output can lack room.
+        self._line(1, "return")
+        self._line(1, "yield")
+
+    def _timers(self) -> list[TimeDomain]:
+        keyed = [
+            (node, operator)
+            for node in self._vertex.nodes
+            if isinstance(operator := self._operators[node.id], RuntimeKeyedFunction)
+            and isinstance(node.operator, ProcessOperator)
+        ]
+        for domain in TimeDomain:
+            self._line(0, f"def fire_{domain.value}(until):")
+            for node, operator in keyed:
+                self._fire(node, operator, domain)
+            self._line(1, "return")
+            self._line(1, "yield")
+        return list(TimeDomain)
+
+    def _fire(self, node: StreamNode, operator: RuntimeKeyedFunction, domain: TimeDomain) -> None:
+        timers = operator.timers
+        queue = timers.event if domain is TimeDomain.EVENT_TIME else timers.processing
+        assert isinstance(node.operator, FunctionOperator)
+        pop = self._name(f"pop_{domain.value}", node, queue.pop_due)
+        context = self._name(f"context_{domain.value}", node, operator.timer_contexts[domain])
+        keys = self._name("keys", node, operator.key_context)
+        on_timer = self._name("on_timer", node, node.operator.function.on_timer)
+        self._line(1, "while True:")
+        self._line(2, f"due = {pop}(until)")
+        self._line(2, "if due is None: break")
+        self._line(2, f"timestamp, {keys}.key = due")
+        self._line(2, f"{context}.fired_at = timestamp")
+        result = self._variable("r")
+        self._line(2, f"{result} = {on_timer}(timestamp, {context})", node, "on_timer", "due")
+        self._results(node, result, "due", 2)
+        # Between two timers the slot may turn to something else.
+        self._line(2, "yield")
+
+    # --- operators ----------------------------------------------------------------------------
+
+    def _operator(self, node: StreamNode, value: str, depth: int) -> None:
+        operator = node.operator
+        if isinstance(operator, SinkOperator):
+            runtime = self._operators[node.id]
+            assert isinstance(runtime, RuntimeSink)
+            write = self._name("write", node, runtime.writer.write)
+            self._line(depth, f"{write}({value})", node, "write", value)
+            return
+        assert isinstance(operator, FunctionOperator)
+        function = self._name("f", node, operator.call())
+        if isinstance(operator, MapOperator):
+            mapped = self._variable("v")
+            self._line(depth, f"{mapped} = {function}({value})", node, "map", value)
+            self._successors(node, mapped, depth)
+        elif isinstance(operator, FilterOperator):
+            self._line(depth, f"if {function}({value}):", node, "filter", value)
+            self._successors(node, value, depth + 1)
+        elif isinstance(operator, FlatMapOperator):
+            result = self._variable("r")
+            self._line(depth, f"{result} = {function}({value})", node, "flat_map", value)
+            self._results(node, result, value, depth)
+        elif isinstance(operator, ReduceOperator):
+            self._reduce(node, function, value, depth)
+        elif isinstance(operator, ProcessOperator):
+            self._process(node, function, value, depth)
+        else:
+            raise ProgramError(f"operator {node.name!r}: no code for {operator.kind}")
+
+    def _keyed(self, node: StreamNode) -> RuntimeKeyedFunction:
+        runtime = self._operators[node.id]
+        assert isinstance(runtime, RuntimeKeyedFunction)
+        return runtime
+
+    def _process(self, node: StreamNode, function: str, value: str, depth: int) -> None:
+        runtime = self._keyed(node)
+        keys = self._name("keys", node, runtime.key_context)
+        key_of = self._name("key_of", node, runtime.key_selector)
+        context = self._name("context", node, runtime.element_context)
+        self._line(depth, f"{keys}.key = {key_of}({value})", node, "key_by", value)
+        result = self._variable("r")
+        call = f"{result} = {function}({value}, {context})"
+        self._line(depth, call, node, "process_element", value)
+        self._results(node, result, value, depth)
+
+    def _reduce(self, node: StreamNode, function: str, value: str, depth: int) -> None:
+        runtime = self._keyed(node)
+        key_of = self._name("key_of", node, runtime.key_selector)
+        entries = self._name("entries", node, runtime.reduce_table.entries)
+        changed = self._name("changed", node, runtime.reduce_table.changes.current)
+        key, reduced = self._variable("g"), self._variable("v")
+        self._line(depth, f"{key} = {key_of}({value})", node, "key_by", value)
+        self._line(depth, f"if {key} in {entries}:")
+        call = f"{reduced} = {function}({entries}[{key}], {value})"
+        self._line(depth + 1, call, node, "reduce", value)
+        self._line(depth, "else:")
+        self._line(depth + 1, f"{reduced} = {value}")
+        self._line(depth, f"{entries}[{key}] = {reduced}")
+        self._line(depth, f"{changed}.add({key})")
+        self._successors(node, reduced, depth)
+
+    def _results(self, node: StreamNode, result: str, record: str, depth: int) -> None:
+        """Go through what a function returned or yields."""
+        each = self._variable("v")
+        refuse = self._name("refuse", node, _refusal(node))
+        self._line(depth, f"if {result} is not None:")
+        self._line(depth + 1, f"if {result}.__class__ in wrong_shapes: {refuse}({result})")
+        self._line(depth + 1, f"for {each} in {result}:", node, "iterate", record)
+        self._successors(node, each, depth + 2)
+
+    # --- what follows -------------------------------------------------------------------------
+
+    def _successors(self, node: StreamNode, value: str, depth: int) -> None:
+        before = len(self._lines)
+        for edge in self._vertex.chained:
+            if edge.source == node.id:
+                child = next(n for n in self._vertex.nodes if n.id == edge.target)
+                self._operator(child, value, depth)
+        for exchange in self._exchanges:
+            if exchange.edge.node == node.id:
+                self._emit(node, exchange, value, depth)
+        if len(self._lines) == before:
+            self._line(depth, "pass")
+
+    def _emit(self, node: StreamNode, exchange: Exchange, value: str, depth: int) -> None:
+        partitioning, output = exchange.edge.partitioning, exchange.output
+        number = exchange.edge.id
+        out = self._constant(f"out{number}", output)
+        copy = self._constant(f"copy{number}", same if exchange.by_reference else isolate)
+        count = len(output.channels)
+        channel = f"c{number}"
+        if isinstance(partitioning, HashPartitioning):
+            route = Router(exchange.target_max_parallelism, count)
+            self._constant(f"route{number}", route)
+            self._constant(f"key{number}", partitioning.key_selector)
+            self._line(depth, f"k{number} = key{number}({value})", node, "key_by", value)
+            self._line(depth, f"{channel} = route{number}[k{number}]", node, "route", value)
+        elif isinstance(partitioning, CustomPartitioning):
+            choose = _checked_partition(partitioning, count)
+            self._constant(f"choose{number}", choose)
+            self._line(depth, f"{channel} = choose{number}({value})", node, "partition", value)
+        elif isinstance(partitioning, BroadcastPartitioning):
+            self._line(depth, f"for {channel} in range({count}):")
+            depth += 1
+        elif isinstance(partitioning, RebalancePartitioning) and count > 1:
+            turns = itertools.cycle(range(count))
+            self._constant(f"turn{number}", turns.__next__)
+            self._line(depth, f"{channel} = turn{number}()")
+        else:
+            channel = "0"
+        buffer = f"b{number}"
+        kept = value if exchange.by_reference else f"{copy}({value})"
+        self._line(depth, f"{buffer} = {out}.buffers[{channel}]")
+        self._line(depth, f"{buffer}.append({kept})", node, "emit", value)
+        full = f"if len({buffer}) >= {out}.limit and {out}.full({channel}):"
+        self._line(depth, full, node, "emit", value)
+        self._line(depth + 1, "while room.blocked: yield")
+
+    # --- text ---------------------------------------------------------------------------------
+
+    def _line(
+        self,
+        depth: int,
+        text: str,
+        node: StreamNode | None = None,
+        action: str = "",
+        record: str | None = None,
+    ) -> None:
+        if node is not None:
+            self._places[len(self._lines)] = Place(node, action, record)
+        self._lines.append("    " * depth + text)
+
+    def _variable(self, prefix: str) -> str:
+        return f"{prefix}{next(self._variables)}"
+
+    def _name(self, prefix: str, node: StreamNode, value: Any) -> str:
+        return self._constant(f"{prefix}_{node.id}", value)
+
+    def _constant(self, name: str, value: Any) -> str:
+        self._names.setdefault(name, value)
+        return name
+
+
+def _refusal(node: StreamNode) -> Callable[[Any], None]:
+    def refuse(result: Any) -> None:
+        raise ResultShapeError(
+            f"operator {node.name!r} returned a {type(result).__name__} where a list, a generator "
+            f"or None is expected; wrap it in a list to emit it as one record"
+        )
+
+    return refuse
+
+
+def _checked_partition(partitioning: CustomPartitioning, count: int) -> Callable[[Any], int]:
+    partition, key_selector = partitioning.partition, partitioning.key_selector
+
+    def choose(value: Any) -> int:
+        chosen = partition(key_selector(value), count)
+        if chosen.__class__ is not int or not 0 <= chosen < count:
+            raise ResultShapeError(
+                f"the partitioner returned {chosen!r}, which is not a number from 0 to {count - 1}"
+            )
+        return chosen
+
+    return choose

@@ -1,0 +1,141 @@
+"""The contexts that user functions are called with; one object each, used again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.handles import MIN_WATERMARK
+from penstock.common.clock import Clock
+from penstock.errors import StateError
+from penstock.runtime.functions import (
+    KeyedProcessFunction,
+    RuntimeContext,
+    TimeDomain,
+    TimerService,
+)
+from penstock.state.descriptors import StateDescriptor
+from penstock.state.hashmap import HashMapBackend
+from penstock.state.kinds import KeyContext
+from penstock.state.timers import TimerQueue
+
+
+@dataclass(frozen=True)
+class SubtaskInfo:
+    """Where in the job an operator runs."""
+
+    job_id: str
+    attempt: int
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+
+
+class OperatorContext(RuntimeContext):
+    """The RuntimeContext of one operator in one subtask."""
+
+    def __init__(self, name: str, info: SubtaskInfo, backend: HashMapBackend | None) -> None:
+        self._name = name
+        self._info = info
+        self._backend = backend
+
+    def get_task_name(self) -> str:
+        return self._name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._info.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._info.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._info.subtask
+
+    def get_attempt_number(self) -> int:
+        return self._info.attempt
+
+    def _state(self, state_descriptor: StateDescriptor) -> Any:
+        if self._backend is None:
+            raise StateError(
+                f"operator {self._name!r} asks for keyed state {state_descriptor.name!r} but its "
+                "input is not keyed; call key_by() before it"
+            )
+        return self._backend.get_state(state_descriptor)
+
+    get_state = _state
+    get_list_state = _state
+    get_map_state = _state
+    get_reducing_state = _state
+    get_aggregating_state = _state
+
+
+class KeyedTimerService(TimerService):
+    """Timers of the current key of one operator."""
+
+    def __init__(
+        self, key_context: KeyContext, clock: Clock, processing: TimerQueue, event: TimerQueue
+    ) -> None:
+        self._key_context = key_context
+        self._clock = clock
+        self.processing = processing
+        self.event = event
+        self.watermark = MIN_WATERMARK
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_ms()
+
+    def current_watermark(self) -> int:
+        return self.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self.processing.register(self._key_context.key, timestamp)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self.event.register(self._key_context.key, timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self.processing.delete(self._key_context.key, timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self.event.delete(self._key_context.key, timestamp)
+
+
+class ElementContext(KeyedProcessFunction.Context):
+    """The context of `process_element`."""
+
+    def __init__(self, key_context: KeyContext, timers: KeyedTimerService) -> None:
+        self._key_context = key_context
+        self._timers = timers
+
+    def get_current_key(self) -> Any:
+        return self._key_context.key
+
+    def timestamp(self) -> int | None:
+        return None
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+
+class TimerContext(KeyedProcessFunction.OnTimerContext):
+    """The context of `on_timer`, one per time domain."""
+
+    def __init__(
+        self, key_context: KeyContext, timers: KeyedTimerService, domain: TimeDomain
+    ) -> None:
+        self._key_context = key_context
+        self._timers = timers
+        self._domain = domain
+        self.fired_at = 0
+
+    def get_current_key(self) -> Any:
+        return self._key_context.key
+
+    def timestamp(self) -> int | None:
+        return self.fired_at
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+    def time_domain(self) -> TimeDomain:
+        return self._domain

@@ -1,0 +1,50 @@
+"""What a slot is given to live in: a clock, a transport, a way to speak, a way to do slow things.
+
+Real slots get the system's; a simulated slot gets ones that a seed controls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from penstock.common.clock import Clock
+from penstock.network.frames import Frame
+
+T = TypeVar("T")
+
+
+class Transport(Protocol):
+    """Carries frames between slots, in order per pair of slots."""
+
+    def send(self, slot: int, frame: Frame) -> None:
+        """Never blocks: credits bound what is under way."""
+        ...
+
+    def receive(self) -> list[Frame]:
+        """What has arrived; never blocks."""
+        ...
+
+
+class IoExecutor(Protocol):
+    """Runs slow work one after another, off the loop."""
+
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | None, Exception | None], None]
+    ) -> None:
+        """Call `done` on the loop with the result or the exception of `work`."""
+        ...
+
+
+@dataclass(frozen=True)
+class SlotEnvironment:
+    """Everything outside a slot that it may touch."""
+
+    clock: Clock
+    transport: Transport
+    io: IoExecutor
+    tell: Callable[[Any], None]
+    """Sends a message to the JobMaster."""
+    wake: Callable[[], None]
+    """Wakes the loop from another thread."""

@@ -1,0 +1,85 @@
+"""From an exception in a slot to what its author needs to see: their frames, and where it was."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+
+from penstock.errors import (
+    FailureOrigin,
+    PenstockError,
+    ResultShapeError,
+    UnsupportedKeyError,
+    UserFunctionError,
+)
+from penstock.runtime.chain import CompiledChain, Place
+
+_SHOWN_RECORD = 200
+
+
+def explain(
+    error: BaseException, chain: CompiledChain | None, subtask: int, parallelism: int, redact: bool
+) -> PenstockError:
+    """`error`, raised while `chain` ran, as something that can be sent and shown."""
+    found = _find(error.__traceback__, chain)
+    if found is None:
+        return error if isinstance(error, PenstockError) else _internal(error)
+    place, frame_tb = found
+    origin = FailureOrigin(place.node.name, subtask, parallelism, _record(place, frame_tb, redact))
+    user_tb = frame_tb.tb_next
+    if isinstance(error, PenstockError) and not isinstance(error, UserFunctionError):
+        return _located(error, origin)
+    if user_tb is None and place.action == "route":
+        return UnsupportedKeyError(f"a key cannot be used: {error}; in {origin}")
+    if user_tb is None and place.action == "iterate":
+        return ResultShapeError(
+            f"a function returned something that is not a list, a generator or None: {error}; "
+            f"in {origin}"
+        )
+    return user_error(error, user_tb, origin)
+
+
+def user_error(
+    error: BaseException, user_tb: TracebackType | None, origin: FailureOrigin
+) -> UserFunctionError:
+    """A user function raised `error`; `user_tb` starts at its own first frame."""
+    lines = traceback.format_exception(type(error), error, user_tb)
+    message = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return UserFunctionError(message, "".join(lines), origin)
+
+
+def _find(
+    tb: TracebackType | None, chain: CompiledChain | None
+) -> tuple[Place, TracebackType] | None:
+    if chain is None:
+        return None
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == chain.filename:
+            place = chain.places.get(tb.tb_lineno)
+            return None if place is None else (place, tb)
+        tb = tb.tb_next
+    return None
+
+
+def _record(place: Place, tb: TracebackType, redact: bool) -> str | None:
+    if place.record is None or place.record not in tb.tb_frame.f_locals:
+        return None
+    if redact:
+        return "(redacted)"
+    try:
+        text = repr(tb.tb_frame.f_locals[place.record])
+    except Exception as error:
+        return f"(its repr failed: {error})"
+    if len(text) <= _SHOWN_RECORD:
+        return text
+    return f"{text[:_SHOWN_RECORD]}... ({len(text)} characters)"
+
+
+def _located(error: PenstockError, origin: FailureOrigin) -> PenstockError:
+    located = type(error)(f"{error.message}; in {origin}")
+    return located.with_traceback(None)
+
+
+def _internal(error: BaseException) -> PenstockError:
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return PenstockError(f"{type(error).__name__}: {error}\n{text}")

@@ -1,0 +1,183 @@
+"""The functions a user writes, by PyFlink's names.
+
+A plain callable does where a function has one method; the classes are for functions that need
+`open` and `close`, state or timers.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.state.interfaces import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+
+
+class TimeDomain(enum.Enum):
+    """Which clock a timer follows."""
+
+    EVENT_TIME = "event"
+    PROCESSING_TIME = "processing"
+
+
+class RuntimeContext(ABC):
+    """What a function may know of where it runs, and its way to state."""
+
+    @abstractmethod
+    def get_task_name(self) -> str: ...
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int: ...
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int: ...
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int: ...
+
+    @abstractmethod
+    def get_attempt_number(self) -> int: ...
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]: ...
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
+
+    @abstractmethod
+    def get_reducing_state(
+        self, state_descriptor: ReducingStateDescriptor
+    ) -> ReducingState[Any]: ...
+
+    @abstractmethod
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]: ...
+
+
+class Function(ABC):
+    """The base of all user functions."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Called once per subtask and attempt, before any record."""
+
+    def close(self) -> None:
+        """Called once at the end, also after a failure."""
+
+
+class MapFunction(Function):
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """One record for one record."""
+
+
+class FlatMapFunction(Function):
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Any number of records for one record."""
+
+
+class FilterFunction(Function):
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether the record goes on."""
+
+
+class ReduceFunction(Function):
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Two records made into one."""
+
+
+class AggregateFunction(Function):
+    """Values gathered in an accumulator."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any: ...
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any: ...
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any: ...
+
+
+class KeySelector(Function):
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The key of a record; the same record must always give the same key."""
+
+
+class Partitioner(Function):
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """Which of `num_partitions` receivers gets the record."""
+
+
+class TimerService(ABC):
+    """Time, and timers for the current key: one per timestamp."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int: ...
+
+    @abstractmethod
+    def current_watermark(self) -> int: ...
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None: ...
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None: ...
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None: ...
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None: ...
+
+
+class KeyedProcessFunction(Function):
+    """A function of one record or one timer at a time, with state and timers of its key."""
+
+    class Context(ABC):
+        """The key and the time of the record. Not to be kept after the call."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any: ...
+
+        @abstractmethod
+        def timestamp(self) -> int | None: ...
+
+        @abstractmethod
+        def timer_service(self) -> TimerService: ...
+
+    class OnTimerContext(Context):
+        @abstractmethod
+        def time_domain(self) -> TimeDomain: ...
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        """Called for every record; may be a generator, or return an iterable or None."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        """Called when a timer is due; as `process_element`."""

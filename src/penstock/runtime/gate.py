@@ -1,0 +1,139 @@
+"""The input gate: one queue per channel, read in turns, with barriers aligned.
+
+What comes out of `poll` is one stream: batches as they were sent; a watermark when the minimum
+over the channels rises; a barrier when all channels have brought it; the end of input when all
+have ended. In exactly-once mode a channel that has brought a barrier is not read until the others
+have brought it too. A channel that has ended counts as having brought every later barrier.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.handles import MAX_WATERMARK, MIN_WATERMARK
+from penstock.common.clock import Clock
+from penstock.network.elements import END_OF_INPUT, Barrier, Element, EndOfInput, Watermark
+
+
+class InputChannel:
+    """The receiver's end of one channel."""
+
+    __slots__ = ("blocked", "ended", "listed", "queue", "release", "sequence", "watermark")
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self.queue: deque[Element] = deque()
+        self.release = release
+        """Gives one buffer's credit back to the sender."""
+        self.sequence = 0
+        self.watermark = MIN_WATERMARK
+        self.blocked = False
+        self.ended = False
+        self.listed = False
+
+
+class InputGate:
+    """The input of one subtask."""
+
+    def __init__(self, channels: list[InputChannel], exactly_once: bool, clock: Clock) -> None:
+        self.channels = channels
+        self._exactly_once = exactly_once
+        self._clock = clock
+        self._readable: deque[InputChannel] = deque()
+        self._derived: deque[Element] = deque()
+        self._watermark = MIN_WATERMARK
+        self._aligning: Barrier | None = None
+        self._arrived: set[int] = set()
+        self._last_barrier = 0
+        self._alignment_started = 0
+        self.alignment_ns = 0
+        """How long the last barrier waited for its siblings."""
+
+    def push(self, channel: InputChannel, element: Element) -> None:
+        channel.queue.append(element)
+        self._list(channel)
+
+    def _list(self, channel: InputChannel) -> None:
+        if channel.queue and not channel.listed and not channel.blocked:
+            channel.listed = True
+            self._readable.append(channel)
+
+    def has_input(self) -> bool:
+        return bool(self._readable or self._derived)
+
+    def queued(self) -> int:
+        """Elements that wait to be read, over all channels."""
+        return sum(len(channel.queue) for channel in self.channels)
+
+    def poll(self) -> Element | None:
+        """The next element, or None when nothing can be read now."""
+        while not self._derived:
+            if not self._readable:
+                return None
+            channel = self._readable.popleft()
+            channel.listed = False
+            element = channel.queue.popleft()
+            if element.__class__ is list:
+                self._list(channel)
+                channel.release()
+                return element
+            self._control(channel, element)
+            self._list(channel)
+        return self._derived.popleft()
+
+    def _control(self, channel: InputChannel, element: Any) -> None:
+        if isinstance(element, Watermark):
+            channel.watermark = max(channel.watermark, element.timestamp)
+            self._advance()
+        elif isinstance(element, Barrier):
+            self._barrier(channel, element)
+        elif isinstance(element, EndOfInput):
+            channel.ended = True
+            channel.watermark = MAX_WATERMARK
+            self._check_aligned()
+            self._advance()
+            if all(each.ended for each in self.channels):
+                self._derived.append(END_OF_INPUT)
+
+    def _advance(self) -> None:
+        lowest = min(channel.watermark for channel in self.channels)
+        if lowest > self._watermark:
+            self._watermark = lowest
+            self._derived.append(Watermark(lowest))
+
+    def _barrier(self, channel: InputChannel, barrier: Barrier) -> None:
+        if barrier.checkpoint <= self._last_barrier:
+            return
+        if self._aligning is None or barrier.checkpoint > self._aligning.checkpoint:
+            # A newer barrier overtakes: the older checkpoint can no longer complete here.
+            self._stop_aligning()
+            self._aligning = barrier
+            self._alignment_started = self._clock.monotonic_ns()
+        self._arrived.add(id(channel))
+        channel.blocked = self._exactly_once
+        self._check_aligned()
+
+    def _check_aligned(self) -> None:
+        barrier = self._aligning
+        if barrier is None:
+            return
+        if all(each.ended or id(each) in self._arrived for each in self.channels):
+            self.alignment_ns = self._clock.monotonic_ns() - self._alignment_started
+            self._last_barrier = barrier.checkpoint
+            self._derived.append(barrier)
+            self._stop_aligning()
+
+    def _stop_aligning(self) -> None:
+        self._aligning = None
+        self._arrived.clear()
+        for channel in self.channels:
+            if channel.blocked:
+                channel.blocked = False
+                self._list(channel)
+
+    def abort(self, checkpoint: int) -> None:
+        """The checkpoint was given up: read on."""
+        if self._aligning is not None and self._aligning.checkpoint == checkpoint:
+            self._last_barrier = checkpoint
+            self._stop_aligning()

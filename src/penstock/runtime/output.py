@@ -1,0 +1,159 @@
+"""Outputs: the sending end of a subtask's exchanges.
+
+Records gather in one buffer per channel. A buffer that is full is *cut*: it goes to the receiver
+if the channel has credit, and waits otherwise. While anything waits, the subtask has no room and
+is not run, so at most one buffer waits and one gathers per channel.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from typing import Any, Protocol
+
+from penstock.network.elements import Control
+
+TARGET_BUFFER_BYTES = 64 * 1024
+_FIRST_LIMIT = 8
+_SAMPLE_EVERY = 64
+
+
+class Room:
+    """How many channels of a subtask hold a buffer that cannot leave; zero means room."""
+
+    __slots__ = ("blocked",)
+
+    def __init__(self) -> None:
+        self.blocked = 0
+
+
+class Port(Protocol):
+    """Carries elements to one receiver, in order."""
+
+    def encode(self, batch: list[Any]) -> tuple[Any, int | None]:
+        """What to send for a batch, and its size in bytes if that is known for free."""
+        ...
+
+    def send_batch(self, encoded: Any, sequence: int) -> None: ...
+
+    def send_control(self, element: Control, sequence: int) -> None: ...
+
+
+class OutputChannel:
+    """The sender's end of one channel: credit, and what waits for it."""
+
+    __slots__ = ("_port", "_room", "_waiting", "credits", "sequence")
+
+    def __init__(self, port: Port, credits: int, room: Room) -> None:
+        self._port = port
+        self._room = room
+        self._waiting: deque[tuple[bool, Any]] = deque()
+        self.credits = credits
+        self.sequence = 0
+
+    def batch(self, batch: list[Any]) -> int | None:
+        """Send records or queue them for credit; their size if it is known."""
+        encoded, size = self._port.encode(batch)
+        if self.credits > 0 and not self._waiting:
+            self.credits -= 1
+            self.sequence += 1
+            self._port.send_batch(encoded, self.sequence)
+        else:
+            self._wait(True, encoded)
+        return size
+
+    def control(self, element: Control) -> None:
+        """Send a control element behind everything that waits; it needs no credit itself."""
+        if self._waiting:
+            self._wait(False, element)
+        else:
+            self.sequence += 1
+            self._port.send_control(element, self.sequence)
+
+    def _wait(self, is_batch: bool, content: Any) -> None:
+        if not self._waiting:
+            self._room.blocked += 1
+        self._waiting.append((is_batch, content))
+
+    def grant(self, credits: int) -> None:
+        """The receiver took buffers: send what waited for that."""
+        self.credits += credits
+        waiting = self._waiting
+        if not waiting:
+            return
+        while waiting:
+            is_batch, content = waiting[0]
+            if is_batch and self.credits == 0:
+                return
+            waiting.popleft()
+            self.sequence += 1
+            if is_batch:
+                self.credits -= 1
+                self._port.send_batch(content, self.sequence)
+            else:
+                self._port.send_control(content, self.sequence)
+        self._room.blocked -= 1
+
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
+
+class Output:
+    """One subtask's side of one exchange. The compiled chain appends to `buffers` directly."""
+
+    __slots__ = ("_cuts", "_most", "_room", "buffers", "channels", "limit", "records")
+
+    def __init__(self, channels: list[OutputChannel], room: Room, most: int) -> None:
+        self.channels = channels
+        self._room = room
+        self.buffers: list[list[Any]] = [[] for _ in channels]
+        self._most = most
+        self.limit = min(_FIRST_LIMIT, most)
+        self._cuts = 0
+        self.records = 0
+
+    def full(self, index: int) -> int:
+        """A buffer reached the limit: cut it. Non-zero when the subtask must pause."""
+        self._cut(index)
+        return self._room.blocked
+
+    def _cut(self, index: int) -> None:
+        batch = self.buffers[index]
+        self.buffers[index] = []
+        self.records += len(batch)
+        size = self.channels[index].batch(batch)
+        self._adapt(batch, size)
+
+    def _adapt(self, batch: list[Any], size: int | None) -> None:
+        """Set the limit so that a buffer has about the target size; grow step by step."""
+        self._cuts += 1
+        if size is None:
+            if self.limit == self._most and self._cuts % _SAMPLE_EVERY:
+                return
+            size = len(batch) * _size_of(batch[len(batch) // 2])
+        fitting = TARGET_BUFFER_BYTES * len(batch) // max(size, 1)
+        self.limit = max(1, min(self._most, self.limit * 2, fitting))
+
+    def flush(self) -> bool:
+        """Cut every buffer that has records and may leave; whether there was one."""
+        flushed = False
+        for index, batch in enumerate(self.buffers):
+            if batch and not self.channels[index].waits():
+                self._cut(index)
+                flushed = True
+        return flushed
+
+    def control(self, element: Control) -> None:
+        """Send `element` on every channel, behind all records so far."""
+        for index, batch in enumerate(self.buffers):
+            if batch:
+                self._cut(index)
+            self.channels[index].control(element)
+
+
+def _size_of(record: Any) -> int:
+    try:
+        return len(pickle.dumps(record, protocol=5))
+    except Exception:
+        # By reference inside the slot even what cannot be pickled may pass; take a usual size.
+        return 256

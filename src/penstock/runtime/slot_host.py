@@ -1,0 +1,188 @@
+"""The slot host: a slot's process over its whole life, across attempts.
+
+It registers, opens a transport when told to, runs a `Slot` per attempt, and between two attempts
+makes sure that nothing of the old one is alive before it says so.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.common.clock import Clock
+from penstock.errors import ChannelBrokenError
+from penstock.graph.execution_graph import ExecutionGraph
+from penstock.network.messages import (
+    Deploy,
+    EndAttempt,
+    Failed,
+    Heartbeat,
+    Leave,
+    Prepare,
+    Prepared,
+    Register,
+    Running,
+    Stopped,
+)
+from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
+from penstock.runtime.failure import explain
+from penstock.runtime.slot import Slot
+
+
+class HostTransport(Transport, Protocol):
+    """A transport that the host opens, connects and closes."""
+
+    address: str
+
+    def connect(self, peers: dict[int, str]) -> None: ...
+
+    def strangers(self) -> int:
+        """How many connections were refused because they had no key."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class WaitingTransport(HostTransport, Protocol):
+    """A transport whose owner sleeps in it."""
+
+    def wait(self, timeout_ms: int | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class HostEnvironment:
+    """What a slot's process is given."""
+
+    clock: Clock
+    io: IoExecutor
+    tell: Callable[[Any], None]
+    wake: Callable[[], None]
+    open_transport: Callable[[bytes, bytes], HostTransport]
+
+
+@dataclass(frozen=True)
+class SlotIdentity:
+    """Which slot of which job this is."""
+
+    job_id: str
+    launch: int
+    slot: int
+    host: str
+    pid: int
+
+
+class SlotHost:
+    """Runs one slot, attempt after attempt."""
+
+    def __init__(
+        self, identity: SlotIdentity, program: bytes, environment: HostEnvironment
+    ) -> None:
+        self._identity = identity
+        self._program = program
+        self._environment = environment
+        self._transport: HostTransport | None = None
+        self._attempt = 0
+        self._stopping = False
+        self.slot: Slot | None = None
+        self.left = False
+        """Told to go: the process ends."""
+
+    def register(self) -> None:
+        identity = self._identity
+        self._environment.tell(
+            Register(identity.launch, identity.slot, identity.host, identity.pid)
+        )
+
+    def handle(self, message: Any) -> None:
+        """Act on a message of the JobMaster."""
+        if isinstance(message, Leave):
+            self._close_slot()
+            self._close_transport()
+            self.left = True
+        elif isinstance(message, Prepare):
+            self._prepare(message)
+        elif message.attempt != self._attempt:
+            return
+        elif isinstance(message, Deploy):
+            self._deploy(message)
+        elif isinstance(message, EndAttempt):
+            self._end_attempt()
+        elif self.slot is not None and not self._stopping:
+            self.slot.handle(message)
+
+    def _prepare(self, message: Prepare) -> None:
+        self._attempt = message.attempt
+        self._stopping = False
+        self._transport = self._environment.open_transport(message.public_key, message.secret_key)
+        prepared = Prepared(self._attempt, self._identity.slot, self._transport.address)
+        self._environment.tell(prepared)
+
+    def _deploy(self, message: Deploy) -> None:
+        environment, identity, transport = self._environment, self._identity, self._transport
+        assert transport is not None
+        try:
+            transport.connect(dict(message.peers))
+            # Unpickled anew for every attempt: functions must not remember the last one.
+            graph: ExecutionGraph = pickle.loads(self._program)
+            inside = SlotEnvironment(
+                environment.clock,
+                transport,
+                environment.io,
+                environment.tell,
+                environment.wake,
+            )
+            self.slot = Slot(graph, identity.job_id, identity.slot, message, inside)
+        except Exception as error:
+            failure = explain(error, None, identity.slot, 1, False)
+            environment.tell(Failed(self._attempt, identity.slot, failure))
+            return
+        environment.tell(Running(self._attempt, identity.slot))
+
+    def _end_attempt(self) -> None:
+        self._stopping = True
+        self._close_slot()
+        attempt = self._attempt
+
+        def drained(_: None, error: Exception | None) -> None:
+            self._close_transport()
+            self.slot = None
+            self._environment.tell(Stopped(attempt, self._identity.slot))
+
+        # Work off the loop is done in order: when this is done, all of the attempt's is.
+        self._environment.io.submit(lambda: None, drained)
+
+    def _close_slot(self) -> None:
+        if self.slot is not None:
+            self.slot.close()
+
+    def _close_transport(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def turn(self) -> bool:
+        """One turn of the loop; False when it may sleep."""
+        if self.slot is None or self._stopping or self.left:
+            return False
+        return self.slot.turn()
+
+    def next_wakeup_ms(self) -> int | None:
+        if self.slot is None or self._stopping:
+            return None
+        return self.slot.next_wakeup_ms()
+
+    def wait(self, transport: WaitingTransport, timeout_ms: int) -> None:
+        """Sleep in the transport; a connection that breaks meanwhile fails the attempt."""
+        try:
+            transport.wait(timeout_ms)
+        except ChannelBrokenError as error:
+            if self.slot is not None and not self._stopping:
+                self.slot.fail(error)
+
+    def heartbeat(self) -> Heartbeat:
+        slot, transport = self.slot, self._transport
+        if slot is None or self._stopping:
+            return Heartbeat(self._attempt, self._identity.slot, 0)
+        return slot.heartbeat(transport.strangers() if transport is not None else 0)

@@ -1,0 +1,89 @@
+"""The slot's process: real sockets, real threads, the real clock around a `SlotHost`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+from collections.abc import Callable
+
+from penstock.common.clock import SystemClock
+from penstock.common.payload import SlotPayload
+from penstock.common.thread_io import ThreadIo
+from penstock.network.control import ControlClient
+from penstock.network.wakeup import Wakeup
+from penstock.network.zmq_transport import ZmqTransport
+from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
+
+_LONGEST_SLEEP_MS = 1000
+
+
+def slot_main(slot: int, host: str, payload: bytes) -> None:
+    """Run slot `slot` until the JobMaster lets it go."""
+    SlotProcess(slot, host, pickle.loads(payload)).run()
+
+
+class SlotProcess:
+    """One slot's event loop with its surroundings."""
+
+    def __init__(self, slot: int, host: str, payload: SlotPayload) -> None:
+        self._clock = SystemClock()
+        self._wakeup = Wakeup()
+        self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._io = ThreadIo(self._mail, "penstock-io")
+        keys = (payload.client_public, payload.client_secret, payload.server_public)
+        self._control = ControlClient(
+            payload.control_address, (payload.launch, slot), keys, self._wakeup
+        )
+        self._payload = payload
+        self._host_name = host
+        self._transport: ZmqTransport | None = None
+        environment = HostEnvironment(
+            self._clock, self._io, self._control.send, self._wakeup.wake, self._open
+        )
+        identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
+        self._host = SlotHost(identity, payload.program, environment)
+
+    def _mail(self, action: Callable[[], None]) -> None:
+        self._mails.put(action)
+        self._wakeup.wake()
+
+    def _open(self, public_key: bytes, secret_key: bytes) -> ZmqTransport:
+        self._transport = ZmqTransport(self._host_name, public_key, secret_key, self._wakeup)
+        return self._transport
+
+    def run(self) -> None:
+        payload = self._payload
+        timeout_ms = payload.heartbeat_timeout_ms
+        self._control.start(self._host.heartbeat, payload.heartbeat_interval_ms, timeout_ms)
+        self._host.register()
+        try:
+            while not self._host.left:
+                for message in self._control.received():
+                    self._host.handle(message)
+                self._run_mails()
+                if not self._host.turn():
+                    self._sleep()
+        finally:
+            self._control.close()
+            self._io.close()
+            self._wakeup.close()
+
+    def _run_mails(self) -> None:
+        while True:
+            try:
+                action = self._mails.get_nowait()
+            except queue.Empty:
+                return
+            action()
+
+    def _sleep(self) -> None:
+        wakeup = self._host.next_wakeup_ms()
+        timeout = _LONGEST_SLEEP_MS
+        if wakeup is not None:
+            timeout = max(0, min(timeout, wakeup - self._clock.now_ms()))
+        transport = self._transport
+        if transport is not None and self._host.slot is not None and not self._host.left:
+            self._host.wait(transport, timeout)
+        elif not self._host.left:
+            self._wakeup.sleep(timeout)

@@ -1,0 +1,441 @@
+"""A subtask: one chain with its gate or reader, its outputs, its operators and its part in time.
+
+It does one bounded piece of work per step and is otherwise passive: the slot decides when it is
+its turn. It is *ready* when there is input, a due timer or suspended work, and room on its
+outputs.
+"""
+
+from __future__ import annotations
+
+import enum
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.checkpoint.handles import (
+    MAX_WATERMARK,
+    OperatorSnapshot,
+    SubtaskSnapshot,
+)
+from penstock.checkpoint.store import CheckpointStore
+from penstock.common.clock import Clock
+from penstock.common.plain import Plain
+from penstock.errors import StorageError
+from penstock.graph.execution_graph import SubtaskId
+from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
+from penstock.network.messages import (
+    Acknowledge,
+    AtEnd,
+    Decline,
+    SplitRequest,
+    SubtaskMetrics,
+    Trigger,
+)
+from penstock.runtime.chain import CompiledChain
+from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.functions import TimeDomain
+from penstock.runtime.gate import InputGate
+from penstock.runtime.operators import (
+    OperatorCut,
+    RuntimeKeyedFunction,
+    RuntimeOperator,
+    RuntimeSink,
+    RuntimeSource,
+)
+from penstock.runtime.output import Output, Room
+
+STEP_NS = 2_000_000
+"""How long a step should take; the number of records per step follows from it."""
+_FIRST_QUOTA = 64
+
+
+class Activity(enum.Enum):
+    """What a subtask's time is spent on."""
+
+    BUSY = 0
+    BACKPRESSURED = 1
+    IDLE = 2
+
+
+@dataclass
+class Accounting:
+    """Exact time per activity: every moment since `start` belongs to one of them."""
+
+    since: int
+    activity: Activity = Activity.IDLE
+    totals: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    def enter(self, activity: Activity, now: int) -> None:
+        self.totals[self.activity.value] += now - self.since
+        self.activity, self.since = activity, now
+
+    def upto(self, now: int) -> list[int]:
+        """The totals with the activity that is under way."""
+        totals = list(self.totals)
+        totals[self.activity.value] += max(0, now - self.since)
+        return totals
+
+
+@dataclass(frozen=True)
+class SubtaskParts:
+    """What a subtask is built from."""
+
+    id: SubtaskId
+    operators: list[RuntimeOperator]
+    gate: InputGate | None
+    outputs: list[Output]
+    room: Room
+    chain: CompiledChain
+    store: CheckpointStore | None
+    attempt: int
+    finished: bool
+    """Restored as finished: it has nothing to do but say so downstream."""
+    watermark: int
+    step_records: int
+
+
+class Subtask:
+    """One parallel instance of a vertex, in one attempt."""
+
+    def __init__(
+        self, parts: SubtaskParts, environment: SlotEnvironment, fail: Callable[[Any], None]
+    ) -> None:
+        self.id = parts.id
+        self.chain = parts.chain
+        self.operators = parts.operators
+        self.outputs = parts.outputs
+        self.room = parts.room
+        self.gate = parts.gate
+        self._parts = parts
+        self._environment = environment
+        self._clock: Clock = environment.clock
+        self._fail = fail
+        self._source = next((o for o in self.operators if isinstance(o, RuntimeSource)), None)
+        self._writers = [o.writer for o in self.operators if isinstance(o, RuntimeSink)]
+        self._keyed = [o for o in self.operators if isinstance(o, RuntimeKeyedFunction)]
+        self._work: Iterator[None] | None = None
+        self._batch: list[Any] = []
+        self._position = 0
+        self._most = parts.step_records
+        self._quota = min(_FIRST_QUOTA, self._most)
+        self._asked_for_split = False
+        self._no_more_splits = False
+        self._source_idle = False
+        self._requested: Trigger | None = None
+        self._last_checkpoint = 0
+        self._watermark = parts.watermark
+        self.epoch = 1
+        """Which checkpoint will cover what is written now: this one or a later."""
+        self.at_end = False
+        self.records_in = 0
+        self.accounting = Accounting(self._clock.monotonic_ns())
+        if parts.finished:
+            self._work = self._finish()
+
+    # --- the slot's questions -----------------------------------------------------------------
+
+    def ready(self, now_ms: int) -> bool:
+        if self.at_end or self.room.blocked:
+            return False
+        for writer in self._writers:
+            if not writer.has_room():
+                return False
+        return (
+            self._work is not None
+            or self._position < len(self._batch)
+            or (self._source is not None and self._source_has_work(now_ms))
+            or (self.gate is not None and self.gate.has_input())
+            or self._timer_due(now_ms)
+        )
+
+    def pressed(self) -> bool:
+        """Whether it waits for room, of its outputs or of its sink."""
+        return bool(self.room.blocked) or any(not w.has_room() for w in self._writers)
+
+    def _source_has_work(self, now_ms: int) -> bool:
+        if self._requested is not None:
+            return True
+        if self._asked_for_split:
+            return False
+        if not self._source_idle:
+            return True
+        assert self._source is not None
+        due = self._source.reader.next_poll_ms()
+        return due is not None and due <= now_ms
+
+    def _timer_due(self, now_ms: int) -> bool:
+        for operator in self._keyed:
+            due = operator.timers.processing.next_timestamp()
+            if due is not None and due <= now_ms:
+                return True
+        return False
+
+    def next_wakeup_ms(self) -> int | None:
+        """When it becomes ready by the clock alone."""
+        if self.at_end or self.room.blocked:
+            return None
+        times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
+        if self._source is not None and self._source_idle and not self._asked_for_split:
+            times.append(self._source.reader.next_poll_ms())
+        return min((time for time in times if time is not None), default=None)
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def step(self, now_ms: int) -> None:
+        """Do one bounded piece of work. Call only when ready."""
+        started = self._clock.monotonic_ns()
+        work = self._work
+        records = 0
+        if work is None:
+            work, records = self._next_work(now_ms)
+            if work is None:
+                return
+        for _ in work:
+            if self.room.blocked or self._clock.monotonic_ns() - started > STEP_NS:
+                self._work = work
+                return
+        self._work = None
+        if records:
+            self._adapt_quota(self._clock.monotonic_ns() - started, records)
+
+    def _adapt_quota(self, took: int, records: int) -> None:
+        if took > 2 * STEP_NS:
+            self._quota = max(1, self._quota // 2)
+        elif took < STEP_NS // 2 and records >= self._quota:
+            self._quota = min(self._most, self._quota * 2)
+
+    def _next_work(self, now_ms: int) -> tuple[Iterator[None] | None, int]:
+        if self._position < len(self._batch):
+            return self._take()
+        if self._timer_due(now_ms):
+            return self.chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
+        if self._source is not None:
+            return self._read(self._source)
+        assert self.gate is not None
+        element = self.gate.poll()
+        if element is None:
+            return None, 0
+        if isinstance(element, list):
+            self._batch, self._position = element, 0
+            return self._take()
+        if isinstance(element, Watermark):
+            return self._advance(element.timestamp), 0
+        if isinstance(element, Barrier):
+            self._snapshot(element.checkpoint, element.confirmed, self.gate.alignment_ns)
+        elif isinstance(element, EndOfInput):
+            return self._finish(), 0
+        return None, 0
+
+    def _take(self) -> tuple[Iterator[None], int]:
+        """The next slice of the batch at hand, as large as a step allows."""
+        batch, start = self._batch, self._position
+        if start == 0 and len(batch) <= self._quota:
+            values = batch
+        else:
+            values = batch[start : start + self._quota]
+        self._position = start + len(values)
+        if self._position >= len(batch):
+            self._batch, self._position = [], 0
+        self.records_in += len(values)
+        return self.chain.process(values), len(values)
+
+    def _read(self, source: RuntimeSource) -> tuple[Iterator[None] | None, int]:
+        requested = self._requested
+        if requested is not None:
+            self._requested = None
+            self._snapshot(requested.checkpoint, requested.confirmed, 0)
+            return None, 0
+        self._source_idle = False
+        values = source.reader.poll(self._quota)
+        if values:
+            self.records_in += len(values)
+            return self.chain.process(values), len(values)
+        if values is not None:
+            self._source_idle = True
+        elif self._no_more_splits:
+            return self._finish(), 0
+        else:
+            self._asked_for_split = True
+            self._environment.tell(SplitRequest(self._parts.attempt, self.id))
+        return None, 0
+
+    def _advance(self, timestamp: int) -> Iterator[None]:
+        """Let time pass: timers first, then the watermark goes downstream."""
+        self._watermark = timestamp
+        for operator in self._keyed:
+            operator.timers.watermark = timestamp
+        yield from self.chain.fire[TimeDomain.EVENT_TIME](timestamp)
+        for output in self.outputs:
+            output.control(Watermark(timestamp))
+
+    def _finish(self) -> Iterator[None]:
+        if self._watermark < MAX_WATERMARK:
+            yield from self._advance(MAX_WATERMARK)
+        for writer in self._writers:
+            writer.flush()
+        for output in self.outputs:
+            output.control(END_OF_INPUT)
+        self.at_end = True
+        requested = self._requested
+        if requested is not None:
+            self._requested = None
+            self._snapshot(requested.checkpoint, requested.confirmed, 0)
+        self._report_end()
+
+    def _report_end(self) -> None:
+        tell, attempt = self._environment.tell, self._parts.attempt
+        if self._parts.store is not None or self._parts.finished:
+            tell(AtEnd(attempt, self.id, {}))
+            return
+        cuts = [operator.cut(0) for operator in self.operators if isinstance(operator, RuntimeSink)]
+
+        def prepare() -> dict[str, tuple[Plain, ...]]:
+            return {cut.uid: cut.committables() for cut in cuts}
+
+        def done(result: dict[str, tuple[Plain, ...]] | None, error: Exception | None) -> None:
+            if result is None:
+                self._fail(error)
+            else:
+                tell(AtEnd(attempt, self.id, result))
+
+        self._environment.io.submit(prepare, done)
+
+    # --- splits -------------------------------------------------------------------------------
+
+    def assign(self, splits: list[Plain] | None) -> None:
+        assert self._source is not None
+        self._asked_for_split = False
+        self._source_idle = False
+        if splits is None:
+            self._no_more_splits = True
+        elif splits:
+            self._source.reader.add_splits(splits)
+
+    def source_woken(self) -> None:
+        """A reader's thread has something: worth a poll."""
+        self._source_idle = False
+
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def trigger(self, trigger: Trigger) -> None:
+        """A checkpoint begins. Barriers bring it to all but sources and ended subtasks."""
+        if trigger.checkpoint <= self._last_checkpoint:
+            return
+        if self.at_end:
+            self._snapshot(trigger.checkpoint, trigger.confirmed, 0)
+        else:
+            self._requested = trigger
+
+    def _snapshot(self, checkpoint: int, confirmed: int, alignment_ns: int) -> None:
+        if checkpoint <= self._last_checkpoint:
+            return
+        started = self._clock.monotonic_ns()
+        self._last_checkpoint = checkpoint
+        if self._requested is not None and self._requested.checkpoint <= checkpoint:
+            self._requested = None
+        self.confirm(confirmed)
+        for writer in self._writers:
+            writer.flush()
+        if self.at_end:
+            cuts = [o.cut(checkpoint) for o in self.operators if isinstance(o, RuntimeSink)]
+        else:
+            for output in self.outputs:
+                output.control(Barrier(checkpoint, confirmed))
+            cuts = [operator.cut(checkpoint) for operator in self.operators]
+        self.epoch = checkpoint + 1
+        sync_ns = self._clock.monotonic_ns() - started
+        snapshot = SubtaskSnapshot(self.at_end, self._watermark, {}, sync_ns, 0, alignment_ns, 0)
+        self._store(checkpoint, cuts, snapshot)
+
+    def _store(self, checkpoint: int, cuts: list[OperatorCut], cut: SubtaskSnapshot) -> None:
+        """Make the cuts durable off the loop, then acknowledge."""
+        attempt, store = self._parts.attempt, self._parts.store
+        started = self._clock.monotonic_ns()
+
+        def work() -> tuple[dict[str, OperatorSnapshot], int]:
+            stored, size = {}, 0
+            for part in cuts:
+                name = f"{attempt}-{checkpoint}-{self.id.index}-{part.uid}"
+                stored[part.uid], written = part.store(store, name)
+                size += written
+            return stored, size
+
+        def done(
+            result: tuple[dict[str, OperatorSnapshot], int] | None, error: Exception | None
+        ) -> None:
+            if isinstance(error, StorageError):
+                self._environment.tell(Decline(attempt, self.id, checkpoint, str(error)))
+            elif result is None:
+                self._fail(error)
+            else:
+                self._acknowledge(checkpoint, result[0], result[1], cut, started)
+
+        self._environment.io.submit(work, done)
+
+    def _acknowledge(
+        self,
+        checkpoint: int,
+        stored: dict[str, OperatorSnapshot],
+        size: int,
+        cut: SubtaskSnapshot,
+        started: int,
+    ) -> None:
+        for operator in self.operators:
+            if operator.node.uid in stored:
+                operator.stored(checkpoint, stored[operator.node.uid])
+        snapshot = SubtaskSnapshot(
+            cut.finished,
+            cut.watermark,
+            stored,
+            cut.sync_ns,
+            self._clock.monotonic_ns() - started,
+            cut.alignment_ns,
+            size,
+        )
+        attempt = self._parts.attempt
+        self._environment.tell(Acknowledge(attempt, self.id, checkpoint, snapshot))
+
+    def confirm(self, checkpoint: int) -> None:
+        for operator in self.operators:
+            operator.confirm(checkpoint)
+
+    def abort(self, checkpoint: int) -> None:
+        if self.gate is not None:
+            self.gate.abort(checkpoint)
+
+    # --- the slot's housekeeping --------------------------------------------------------------
+
+    def flush(self) -> bool:
+        """Send partial buffers and let writers hand on what they gathered."""
+        flushed = False
+        for output in self.outputs:
+            flushed = output.flush() or flushed
+        for writer in self._writers:
+            writer.flush()
+        return flushed
+
+    def metrics(self) -> SubtaskMetrics:
+        totals = self.accounting.upto(self._clock.monotonic_ns())
+        return SubtaskMetrics(
+            self.records_in,
+            sum(output.records for output in self.outputs),
+            totals[Activity.BUSY.value],
+            totals[Activity.BACKPRESSURED.value],
+            totals[Activity.IDLE.value],
+            self.gate.queued() if self.gate is not None else 0,
+            self._watermark,
+        )
+
+    def close(self) -> list[Exception]:
+        """Close every operator; what went wrong while closing."""
+        if self._work is not None and hasattr(self._work, "close"):
+            self._work.close()
+        linecache.cache.pop(self.chain.filename, None)
+        errors = []
+        for operator in self.operators:
+            try:
+                operator.close()
+            except Exception as error:
+                errors.append(error)
+        return errors

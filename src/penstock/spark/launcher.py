@@ -1,0 +1,85 @@
+"""Slots as tasks of a Spark barrier stage: Spark starts all of them or none.
+
+    launcher = SparkLauncher(session)
+    launcher.check_capacity(launch.slots)
+    handle = launcher.launch(launch, on_end=print)
+
+A launch is one Spark job, run from a thread of its own, so several of them and ordinary Spark jobs
+run beside each other in one session.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import SparkLaunchError
+from penstock.jobmanager.launching import SlotLaunch
+from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
+from penstock.spark.settings import is_on_this_machine
+from penstock.spark.shipping import search_path_for
+from penstock.spark.spark_job import SparkJob
+
+
+class SparkLauncher:
+    """A `SlotLauncher` on a Spark session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+        self._on_this_machine = is_on_this_machine(str(self._context.master))
+
+    def check_capacity(self, slots: int) -> None:
+        """See `SlotLauncher`."""
+        self._check_open()
+        context = self._context
+        wait_for_slots(slots, lambda: capacity_of(context), may_grow=may_grow(context))
+
+    def launch(
+        self, launch: SlotLaunch, on_end: Callable[[BaseException | None], None]
+    ) -> SparkJob:
+        """See `SlotLauncher`. Raises `SparkLaunchError` when the session has been stopped."""
+        self._check_open()
+        body = _slot_body(
+            launch=pickle.dumps((launch.entry, launch.payload)),
+            host=self.host() if self._on_this_machine else None,
+            search_path=search_path_for(self._context),
+        )
+        job = SparkJob(self._context, launch, body, on_end)
+        job.start()
+        return job
+
+    def host(self) -> str:
+        """See `SlotLauncher`."""
+        if self._on_this_machine:
+            return "127.0.0.1"
+        return str(self._context.getConf().get("spark.driver.host"))
+
+    def _check_open(self) -> None:
+        if self._context._jsc is None:
+            raise SparkLaunchError(
+                "the Spark session was stopped: it has to stay open while a job runs on it."
+            )
+
+
+def _slot_body(
+    launch: bytes, host: str | None, search_path: list[str]
+) -> Callable[[Iterable[int]], Iterable[Any]]:
+    """The function that Spark calls in each task.
+
+    It is nested so that it is pickled by value and needs no module of ours to be unpickled: it is
+    what makes them importable.
+    """
+
+    def body(_: Iterable[int]) -> Iterable[Any]:
+        import sys
+
+        sys.path.extend(entry for entry in search_path if entry not in sys.path)
+        from penstock.spark.slot_task import run
+
+        run(launch, host)
+        return ()
+
+    return body

@@ -1,0 +1,99 @@
+"""Which Spark session a job runs on: the one the user has, or one that Penstock makes.
+
+    spark = session_for(None, "word count", {})                        # here, local[32] or more
+    spark = session_for("spark://host:7077", "word count", {"spark.executor.memory": "4g"})
+
+A session of the user's is taken as it is. One of ours is quiet: it has few words on the terminal
+and reports a lost slot in fractions of a second (see `settings`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.errors import SparkLaunchError
+from penstock.spark.java import ensure_java
+from penstock.spark.settings import default_master, session_settings
+
+_Handler = Callable[[int, FrameType | None], Any] | int | None
+
+__all__ = ["ensure_java", "session_for"]
+
+
+def session_for(master: str | None, app_name: str, spark_conf: Mapping[str, str]) -> SparkSession:
+    """The active session if there is one, else a new one on `master` with `spark_conf`.
+
+    The settings of an active session are never changed: `app_name` and `spark_conf` do not apply
+    to it, and a `master` that is not its own is an error, as is dynamic allocation.
+    """
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    session = _active_session()
+    if session is None:
+        session = _new_session(master, app_name, spark_conf)
+    else:
+        _check_usable(session, master)
+    _take_back_interrupts(on_interrupt)
+    return session
+
+
+def _active_session() -> SparkSession | None:
+    if "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+        raise SparkLaunchError(
+            "Penstock needs a classic Spark session and this process uses Spark Connect: "
+            "unset SPARK_REMOTE, or run the job where a classic session can be made."
+        )
+    # Not SparkSession.getActiveSession(): that one knows only the calling thread's.
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.builder.getOrCreate()
+
+
+def _check_usable(session: SparkSession, master: str | None) -> None:
+    context = session.sparkContext
+    if master is not None and master != context.master:
+        raise SparkLaunchError(
+            f"the job asks for Spark master {master}, but a session on {context.master} is "
+            "active: stop that session first, or leave out the master to use it."
+        )
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+        raise SparkLaunchError(
+            "the active Spark session has dynamic allocation on, and Spark runs no barrier "
+            "stages then: make the session with spark.dynamicAllocation.enabled=false."
+        )
+
+
+def _new_session(master: str | None, app_name: str, spark_conf: Mapping[str, str]) -> SparkSession:
+    ensure_java()
+    # Workers must run this Python, whatever `python3` is on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", spark_conf.get("spark.pyspark.python", sys.executable))
+    submitted = SparkConf().get("spark.master")  # set when spark-submit started us
+    chosen = master or spark_conf.get("spark.master") or submitted or default_master()
+    settings = session_settings(chosen, spark_conf)
+    builder = SparkSession.builder.appName(app_name)
+    return builder.config(map=dict(settings)).getOrCreate()
+
+
+def _take_back_interrupts(before: _Handler) -> None:
+    """Undo PySpark's SIGINT handler, which cancels all Spark jobs of the session.
+
+    Ctrl-C then does what it did before the session was made (if that is known, else it raises
+    KeyboardInterrupt), and a job can stop its slots in an orderly way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if _is_pysparks(signal.getsignal(signal.SIGINT)):
+        known = before is not None and not _is_pysparks(before)
+        signal.signal(signal.SIGINT, before if known else signal.default_int_handler)
+
+
+def _is_pysparks(handler: object) -> bool:
+    return getattr(handler, "__module__", None) == SparkContext.__module__

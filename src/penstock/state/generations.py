@@ -1,0 +1,38 @@
+"""Which keys a checkpoint must write: what changed since the last *confirmed* one.
+
+Every cut ends a generation of changes. A checkpoint may be aborted after its cut, so its changes
+are not settled until it is confirmed: until then they are written again with every later delta.
+
+>>> changes = Generations()
+>>> changes.current.update({"a", "b"}); sorted(changes.cut(1))
+['a', 'b']
+>>> changes.current.add("c"); sorted(changes.cut(2))    # 1 is not confirmed: it counts again
+['a', 'b', 'c']
+>>> changes.confirm(1); changes.current.add("d"); sorted(changes.cut(3))
+['c', 'd']
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Generations:
+    """The changed keys of one table, by the checkpoint that cut them off."""
+
+    __slots__ = ("_unconfirmed", "current")
+
+    def __init__(self) -> None:
+        self.current: set[Any] = set()
+        self._unconfirmed: dict[int, set[Any]] = {}
+
+    def cut(self, checkpoint: int) -> set[Any]:
+        """End the current generation at `checkpoint`; all keys its delta must hold."""
+        self._unconfirmed[checkpoint] = set(self.current)
+        # The set itself stays: states hold a reference to it.
+        self.current.clear()
+        return set().union(*self._unconfirmed.values())
+
+    def confirm(self, checkpoint: int) -> None:
+        """`checkpoint` is complete: what it or an earlier one cut is settled."""
+        self._unconfirmed = {c: keys for c, keys in self._unconfirmed.items() if c > checkpoint}

@@ -1,0 +1,125 @@
+"""The states that user functions work with, by PyFlink's names. All are scoped to one key."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """Any state of the current key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove what is stored under the current key."""
+
+
+class ValueState(State, Generic[T]):
+    """One value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """The value, None if there is none."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Store `value`; None removes it."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """State that values are added to."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """What the added values amount to, None if none was added."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Add `value`."""
+
+
+class ReducingState(AppendingState[T, T]):
+    """The reduction of the added values."""
+
+    __slots__ = ()
+
+
+class AggregatingState(AppendingState[IN, OUT]):
+    """The aggregate of the added values."""
+
+    __slots__ = ()
+
+
+class ListState(AppendingState[T, Iterable[T]]):
+    """A list."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Replace the list."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Append all of `values`."""
+
+
+class MapState(State, Generic[K, V]):
+    """A map."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None: ...
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None: ...
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V]) -> None: ...
+
+    @abstractmethod
+    def remove(self, key: K) -> None: ...
+
+    @abstractmethod
+    def contains(self, key: K) -> bool: ...
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]: ...
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]: ...
+
+    @abstractmethod
+    def values(self) -> Iterable[V]: ...
+
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[K]: ...

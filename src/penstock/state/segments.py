@@ -1,0 +1,54 @@
+"""Segments: the files that hold keyed state.
+
+A segment holds, per state and key group, the entries that changed and the keys that were removed.
+A checkpoint names a list of segments per operator and subtask; reading them in order, later
+entries over earlier ones, gives the state. The index at the front lets a rescaled subtask read
+only the key groups it owns.
+
+Layout: magic, version, length of the index, index (JSON), then the key groups' bytes one after
+another. The checksum stands in the segment's handle, which is part of the checkpoint's metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.errors import CorruptCheckpointError
+
+_HEADER = struct.Struct("<4sHI")
+_MAGIC = b"PSEG"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class GroupBlock:
+    """One state's changes in one key group, as bytes that only the backend understands."""
+
+    state: str
+    kind: str
+    group: int
+    payload: bytes
+
+
+def encode_segment(blocks: list[GroupBlock]) -> bytes:
+    index, offset = [], 0
+    for block in blocks:
+        index.append([block.state, block.kind, block.group, offset, len(block.payload)])
+        offset += len(block.payload)
+    head = json.dumps(index, separators=(",", ":")).encode()
+    payloads = b"".join(block.payload for block in blocks)
+    return _HEADER.pack(_MAGIC, _VERSION, len(head)) + head + payloads
+
+
+def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
+    """The blocks of a verified segment that lie in `groups`."""
+    magic, version, head_length = _HEADER.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
+    start = _HEADER.size + head_length
+    for state, kind, group, offset, length in json.loads(data[_HEADER.size : start]):
+        if group in groups:
+            yield GroupBlock(state, kind, group, data[start + offset : start + offset + length])

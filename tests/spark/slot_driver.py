@@ -1,0 +1,71 @@
+"""A driver's side for these tests: launch, wait, look at the processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
+
+TIMEOUT = 60.0
+
+
+class Launched:
+    """One launch whose slots report into `folder` (see `slot_entries`)."""
+
+    def __init__(
+        self,
+        launcher: SlotLauncher,
+        entry: Callable[[int, str, bytes], None],
+        folder: Path,
+        slots: int = 2,
+    ) -> None:
+        self._folder = folder
+        self._slots = slots
+        self._ends: queue.Queue[BaseException | None] = queue.Queue()
+        folder.mkdir(parents=True, exist_ok=True)
+        launch = SlotLaunch("job", "a job", 1, slots, entry, str(folder).encode())
+        self.handle: LaunchHandle = launcher.launch(launch, self._ends.put)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """What the slots reported, in the order of slots, once all have."""
+        files = [self._folder / f"slot-{slot}" for slot in range(self._slots)]
+        eventually(lambda: all(file.exists() for file in files), "all slots run")
+        return [json.loads(file.read_text()) for file in files]
+
+    def pids(self) -> list[int]:
+        return [report["pid"] for report in self.reports()]
+
+    def end(self, timeout: float = TIMEOUT) -> BaseException | None:
+        """What `on_end` was called with."""
+        return self._ends.get(timeout=timeout)
+
+    def ends_again(self) -> bool:
+        return not self._ends.empty()
+
+
+def eventually(condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> float:
+    """Wait until `condition` holds; how many seconds that took."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > timeout:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def gone(pids: Iterable[int]) -> bool:
+    return not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
