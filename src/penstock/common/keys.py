@@ -20,6 +20,7 @@ import fractions
 import math
 import uuid
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import UnsupportedKeyError
@@ -128,7 +129,7 @@ def _encode_by_base(key: Any) -> bytes:
     )
 
 
-_ENCODERS: dict[type, Any] = {
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
     str: _encode_str,
     int: _encode_int,
     bool: _encode_int,

@@ -35,7 +35,7 @@ class TextFileSource(Source):
         self._files()
 
     def _files(self) -> list[str]:
-        found = []
+        found: list[str] = []
         for path in self._paths:
             local = path.removeprefix("file://")
             if os.path.isdir(local):
@@ -89,7 +89,7 @@ class _LineReader(SourceReader):
     def _read(self, split: dict[str, Any], limit: int) -> list[str]:
         file = self._file or self._open(split)
         position, end = split["position"], split["end"]
-        raw = []
+        raw: list[bytes] = []
         while position < end and len(raw) < limit:
             line = file.readline()
             if not line:

@@ -17,7 +17,7 @@ class SubtaskId(NamedTuple):
     """Subtask `index` of vertex `vertex`."""
 
     vertex: int
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 class ChannelId(NamedTuple):

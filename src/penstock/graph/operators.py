@@ -46,8 +46,9 @@ class FunctionOperator(Operator):
 
     def call(self) -> Callable[..., Any]:
         """The callable to apply to records."""
-        target = self.function if self.method is None else getattr(self.function, self.method)
-        return target  # type: ignore[no-any-return]
+        if self.method is None:
+            return self.function  # type: ignore[no-any-return]
+        return getattr(self.function, self.method)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,11 @@ class Io(Protocol):
 class JobMasterEnvironment(Protocol):
     """Everything outside a JobMaster that it may touch."""
 
-    clock: Clock
-    io: Io
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def io(self) -> Io: ...
 
     def tell(self, launch: int, slot: int, message: Any) -> None:
         """Send to a slot; in order per slot, lost if the slot is gone."""

@@ -253,7 +253,7 @@ class JobMaster:
         if len(self._addresses) == self._graph.slots:
             assert self._start is not None
             for slot in self._slots:
-                restored = {
+                restored: dict[tuple[int, int], SubtaskSnapshot] = {
                     subtask: self._start.restored[subtask]
                     for subtask in self._graph.subtasks_of_slot(slot)
                     if subtask in self._start.restored

@@ -34,7 +34,8 @@ def find_start(
     job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
 ) -> StartPoint:
     """Decide what is undecided, choose the checkpoint, and settle all output."""
-    metadata, notes = None, []
+    metadata: CheckpointMetadata | None = None
+    notes: list[str] = []
     if job.store is not None:
         for checkpoint in undecided:
             job.store.abandon(checkpoint)

@@ -1,4 +1,4 @@
-"""Runs a JobMaster in a thread of the driver: its mailbox, its connection to the slots, its clock."""
+"""A JobMaster in a thread of the driver: its mailbox, its connection to the slots, its clock."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class JobRunner:
                 self._progress = master.progress()
         except BaseException as error:
             # A mistake of ours: end the slots and say what it was, rather than hang.
-            for launch in self._launches.values():
-                launch.cancel()
+            for pending in self._launches.values():
+                pending.cancel()
             self.result.set_exception(error)
             raise
         finally:
@@ -190,7 +190,7 @@ class JobRunner:
 
 def _pickled(job: Job) -> bytes:
     try:
-        return cloudpickle.dumps(job.graph)
+        return bytes(cloudpickle.dumps(job.graph))
     except Exception as error:
         raise ProgramError(
             f"the program cannot be sent to the slots, because a function of it refers to "

@@ -62,7 +62,7 @@ class ControlServer:
         self._poller.poll(timeout_ms)
         self._wakeup.clear()
         self._guard.serve()
-        messages = []
+        messages: list[tuple[int, Any]] = []
         while True:
             try:
                 identity, payload = self._router.recv_multipart(zmq.NOBLOCK)

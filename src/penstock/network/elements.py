@@ -6,7 +6,7 @@ A batch is a plain list of records. Control elements cost no credit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class EndOfInput:
     """Nothing follows. It counts as every later barrier."""
 
 
-Control = Union[Watermark, Barrier, EndOfInput]
-Element = Union[list[Any], Watermark, Barrier, EndOfInput]
+Control = Watermark | Barrier | EndOfInput
+Element = list[Any] | Watermark | Barrier | EndOfInput
 END_OF_INPUT = EndOfInput()

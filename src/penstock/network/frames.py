@@ -42,7 +42,8 @@ def encode_frame(frame: Frame) -> list[bytes]:
 def decode_frame(parts: list[bytes]) -> Frame:
     try:
         head, payload = parts
-        return Frame(*_HEAD.unpack(head), payload)
+        kind, attempt, edge, sender, receiver, sequence = _HEAD.unpack(head)
+        return Frame(kind, attempt, edge, sender, receiver, sequence, payload)
     except (ValueError, struct.error) as error:
         raise ChannelBrokenError("a frame from a peer cannot be read") from error
 

@@ -79,12 +79,13 @@ class ZmqTransport:
         self._push[slot].send_multipart(encode_frame(frame), zmq.NOBLOCK, copy=not big)
 
     def receive(self) -> list[Frame]:
-        frames = []
-        try:
-            for _ in range(_RECEIVE_AT_ONCE):
-                frames.append(decode_frame(self._pull.recv_multipart(zmq.NOBLOCK)))
-        except zmq.Again:
-            pass
+        frames: list[Frame] = []
+        while len(frames) < _RECEIVE_AT_ONCE:
+            try:
+                parts = self._pull.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            frames.append(decode_frame(parts))
         return frames
 
     def wait(self, timeout_ms: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Builds a slot's part of the ExecutionGraph: operators opened, channels connected, code compiled."""
+"""Builds a slot's part of the ExecutionGraph: operators open, channels connected, code compiled."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class RuntimeContext(ABC):
     ) -> AggregatingState[Any, Any]: ...
 
 
-class Function(ABC):
+class Function(ABC):  # noqa: B024
     """The base of all user functions."""
 
     def open(self, runtime_context: RuntimeContext) -> None:

@@ -82,7 +82,7 @@ class HashMapValueState(_HashMapState, ValueState[T]):
         value = self._entries.get(key)
         if value.__class__ not in _ATOMIC:
             self._changed.add(key)
-        return value  # type: ignore[no-any-return]
+        return value
 
     def update(self, value: T | None) -> None:
         if value is None:
