@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol
@@ -99,7 +100,13 @@ class LocalFileSystem:
             _sync_directory(os.path.dirname(target))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        # Not os.path.exists: it answers False when the storage does not answer at all.
+        with _storage_errors("look at", path):
+            try:
+                os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def list(self, directory: str) -> list[str]:
         with _storage_errors("list", directory):
@@ -140,11 +147,14 @@ class MemoryFileSystem:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
+        self._creating = threading.Lock()
 
     def create(self, path: str, data: bytes) -> bool:
-        # setdefault is atomic under the interpreter lock, so racing threads have one winner.
-        content = bytes(bytearray(data))
-        return self.files.setdefault(path, content) is content
+        with self._creating:
+            if path in self.files:
+                return False
+            self.files[path] = bytes(data)
+            return True
 
     def append(self, path: str) -> AppendStream:
         if not self.create(path, b""):

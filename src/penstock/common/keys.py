@@ -81,16 +81,34 @@ def _encode_str(key: str) -> bytes:
 
 
 def _encode_int(key: int) -> bytes:
-    return b"i%d" % key
+    return b"i" + _digits(key)
 
 
-def _encode_real(key: float | decimal.Decimal | fractions.Fraction) -> bytes:
-    if key != key:
-        raise UnsupportedKeyError("NaN is not equal to itself, so it cannot be a key")
-    if not isinstance(key, fractions.Fraction) and math.isinf(key):
+def _digits(number: int) -> bytes:
+    # Beyond some thousands of digits Python refuses to write decimal, and a setting moves the mark.
+    return b"%d" % number if number.bit_length() <= 4096 else b"x%x" % number
+
+
+def _encode_float(key: float) -> bytes:
+    if math.isinf(key):
         return b"i+inf" if key > 0 else b"i-inf"
-    numerator, denominator = key.as_integer_ratio()
-    return _encode_int(numerator) if denominator == 1 else b"i%d/%d" % (numerator, denominator)
+    return _encode_ratio(key)
+
+
+def _encode_decimal(key: decimal.Decimal) -> bytes:
+    # Not `math.isinf`: a large decimal is not infinite, only too large for a float.
+    if key.is_infinite():
+        return b"i+inf" if key > 0 else b"i-inf"
+    return _encode_ratio(key)
+
+
+def _encode_ratio(key: float | decimal.Decimal | fractions.Fraction) -> bytes:
+    try:
+        numerator, denominator = key.as_integer_ratio()
+    except ValueError:
+        raise UnsupportedKeyError("NaN is not equal to itself, so it cannot be a key") from None
+    digits = _digits(numerator)
+    return b"i" + digits if denominator == 1 else b"i" + digits + b"/" + _digits(denominator)
 
 
 def _encode_parts(tag: bytes, parts: list[bytes]) -> bytes:
@@ -106,19 +124,31 @@ def _encode_set(key: frozenset[Any]) -> bytes:
 
 
 def _encode_datetime(key: datetime.datetime) -> bytes:
-    if key.tzinfo is not None:
+    # The two readings of an hour that happens twice are equal, so which one it was is left out.
+    key = key.replace(fold=0)
+    if key.utcoffset() is not None:
         return b"z" + key.astimezone(datetime.timezone.utc).isoformat().encode()
-    return b"n" + key.isoformat().encode()
+    return b"n" + key.replace(tzinfo=None).isoformat().encode()
+
+
+def _encode_time(key: datetime.time) -> bytes:
+    offset = key.utcoffset()
+    if offset is None:
+        return b"h" + key.isoformat().encode()
+    start = datetime.datetime(2000, 1, 1)
+    moment = datetime.datetime.combine(start, key.replace(tzinfo=None)) - offset
+    return b"o%d" % ((moment - start) // datetime.timedelta(microseconds=1))
 
 
 def _encode_by_base(key: Any) -> bytes:
     """Enums, frozen dataclasses, and subclasses of the basic types (a named tuple, for example)."""
-    if isinstance(key, enum.Enum) and not isinstance(key, (int, str)):
+    if isinstance(key, enum.Enum) and not isinstance(key, tuple(_ENCODERS)):
         return _encode_parts(b"e", [type(key).__qualname__.encode(), key.name.encode()])
     parameters = getattr(type(key), "__dataclass_params__", None)
-    if parameters is not None and parameters.frozen:
-        fields = [encode_key(getattr(key, field.name)) for field in dataclasses.fields(key)]
-        return _encode_parts(b"d", [type(key).__qualname__.encode(), *fields])
+    if parameters is not None and parameters.frozen and parameters.eq:
+        compared = [field.name for field in dataclasses.fields(key) if field.compare]
+        parts = [encode_key(getattr(key, name)) for name in compared]
+        return _encode_parts(b"d", [type(key).__qualname__.encode(), *parts])
     for base, encoder in _ENCODERS.items():
         if isinstance(key, base):
             return encoder(key)
@@ -133,16 +163,16 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     str: _encode_str,
     int: _encode_int,
     bool: _encode_int,
-    float: _encode_real,
+    float: _encode_float,
     type(None): lambda key: b"0",
     bytes: lambda key: b"b" + key,
     tuple: _encode_tuple,
     frozenset: _encode_set,
-    decimal.Decimal: _encode_real,
-    fractions.Fraction: _encode_real,
+    decimal.Decimal: _encode_decimal,
+    fractions.Fraction: _encode_ratio,
     datetime.datetime: _encode_datetime,
     datetime.date: lambda key: b"y" + key.isoformat().encode(),
-    datetime.time: lambda key: b"h" + key.isoformat().encode(),
+    datetime.time: _encode_time,
     datetime.timedelta: lambda key: _encode_parts(
         b"l", [b"%d" % key.days, b"%d" % key.seconds, b"%d" % key.microseconds]
     ),

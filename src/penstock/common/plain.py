@@ -30,7 +30,7 @@ def encode(value: Plain, what: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [encode(item, what) for item in value]
     if isinstance(value, dict) and all(type(key) is str for key in value):
-        return {key: encode(item, what) for key, item in value.items()}
+        return {_escaped(key): encode(item, what) for key, item in value.items()}
     raise ProgramError(
         f"{what} holds a {type(value).__name__}, which cannot stand in a checkpoint's metadata; "
         "build it from None, bool, int, float, str, bytes, lists and string-keyed dicts"
@@ -44,5 +44,10 @@ def decode(value: Any) -> Plain:
     if isinstance(value, dict):
         if value.keys() == {_BYTES}:
             return base64.b64decode(value[_BYTES])
-        return {key: decode(item) for key, item in value.items()}
+        return {key[key.startswith("$") :]: decode(item) for key, item in value.items()}
     return value
+
+
+def _escaped(key: str) -> str:
+    """So that a dict which happens to have the key `$bytes` is not taken for bytes."""
+    return f"${key}" if key.startswith("$") else key

@@ -23,6 +23,7 @@ from penstock.errors import ProgramError, RecordError, StorageError
 
 MIN_SPLIT_BYTES = 1 << 20
 MAX_SPLIT_BYTES = 64 << 20
+_BLOCK_BYTES = 256 * 1024
 
 
 class TextFileSource(Source):
@@ -32,6 +33,8 @@ class TextFileSource(Source):
         self._paths = paths
         self._encoding = encoding
         # Fail where the program is written, not later in a slot.
+        if "\n".encode(encoding) != b"\n":
+            raise ProgramError(f"text files in {encoding} cannot be split into lines; use UTF-8")
         self._files()
 
     def _files(self) -> list[str]:
@@ -69,45 +72,59 @@ class TextFileSource(Source):
 
 
 class _LineReader(SourceReader):
+    """Reads blocks of whole lines and hands their lines out; splitting a block is one call."""
+
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self._splits: list[dict[str, Any]] = []
         self._file: IO[bytes] | None = None
+        self._lines: list[str] = []
+        self._next = 0
+        self._terminated = True
+        self._returns = False
 
     def add_splits(self, splits: list[Plain]) -> None:
         self._splits.extend(dict(split) for split in splits)
 
     def poll(self, limit: int) -> list[Any] | None:
-        while self._splits:
-            lines = self._read(self._splits[0], limit)
-            if lines:
-                return lines
-            self._splits.pop(0)
-            self._close_file()
-        return None
+        while self._next >= len(self._lines):
+            if not self._splits:
+                return None
+            if not self._read_block(self._splits[0]):
+                self._splits.pop(0)
+                self._close_file()
+        start, self._next = self._next, min(self._next + limit, len(self._lines))
+        lines = self._lines[start : self._next]
+        return [line.removesuffix("\r") for line in lines] if self._returns else lines
 
-    def _read(self, split: dict[str, Any], limit: int) -> list[str]:
+    def _read_block(self, split: dict[str, Any]) -> bool:
+        """Read on to the end of the line in which the next block ends; False at the end."""
         file = self._file or self._open(split)
-        position, end = split["position"], split["end"]
-        raw: list[bytes] = []
-        while position < end and len(raw) < limit:
-            line = file.readline()
-            if not line:
-                break
-            position += len(line)
-            raw.append(line)
-        split["position"] = position
+        left = split["end"] - split["position"]
+        block = file.read(min(_BLOCK_BYTES, left)) if left > 0 else b""
+        if not block:
+            return False
+        if not block.endswith(b"\n"):
+            block += file.readline()
         try:
-            return [line.decode(self._encoding).rstrip("\r\n") for line in raw]
+            # A whole block at once: one call instead of one per line.
+            text = block.decode(self._encoding)
         except UnicodeDecodeError as error:
             raise RecordError(
-                f"{split['file']}, at or before byte {position}: a line is not {self._encoding}: "
-                f"{error}"
+                f"{split['file']}, from byte {split['position']}: a line is not "
+                f"{self._encoding}: {error}"
             ) from error
+        split["position"] += len(block)
+        self._lines, self._next = text.split("\n"), 0
+        self._terminated = text.endswith("\n")
+        self._returns = "\r" in text
+        if self._terminated:
+            self._lines.pop()
+        return True
 
     def _open(self, split: dict[str, Any]) -> IO[bytes]:
         try:
-            self._file = file = open(split["file"], "rb", buffering=1 << 18)  # noqa: SIM115
+            self._file = file = open(split["file"], "rb")  # noqa: SIM115
         except OSError as error:
             raise StorageError(f"cannot read {split['file']}: {error.strerror}") from error
         if split["begun"]:
@@ -125,7 +142,14 @@ class _LineReader(SourceReader):
             self._file = None
 
     def snapshot(self) -> list[Plain]:
-        return [dict(split) for split in self._splits]
+        splits = [dict(split) for split in self._splits]
+        if splits:
+            # The block at hand was read whole; what is not handed out yet lies before its end.
+            rest = self._lines[self._next :]
+            if rest:
+                text = "\n".join(rest) + "\n" * self._terminated
+                splits[0]["position"] -= len(text.encode(self._encoding))
+        return splits
 
     def close(self) -> None:
         self._close_file()

@@ -9,7 +9,7 @@ Python itself would not need. For ``map -> filter -> key_by`` it reads::
             if f2(v1):
                 k3 = key3(v1)
                 c3 = route3[k3]
-                b3 = out3.buffers[c3]
+                b3 = buffers3[c3]
                 b3.append(copy3(v1))
                 if len(b3) >= out3.limit and out3.full(c3):
                     while room.blocked: yield
@@ -21,6 +21,7 @@ and every line is known to belong to an operator, so an error knows where it cam
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ from penstock.graph.partitioning import (
 )
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.functions import TimeDomain
-from penstock.runtime.isolation import isolate, same
+from penstock.runtime.isolation import all_atomic, isolate, same
 from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeOperator, RuntimeSink
 from penstock.runtime.output import Output, Room
 
@@ -120,6 +121,7 @@ class _Writer:
         self._lines: list[str] = []
         self._places: dict[int, Place] = {}
         self._names: dict[str, Any] = {"room": room, "wrong_shapes": _WRONG_SHAPES}
+        self._names["all_atomic"] = all_atomic
         self._variables = itertools.count()
 
     def compile(self) -> CompiledChain:
@@ -186,7 +188,7 @@ class _Writer:
         self._line(2, f"{context}.fired_at = timestamp")
         result = self._variable("r")
         self._line(2, f"{result} = {on_timer}(timestamp, {context})", node, "on_timer", "due")
-        self._results(node, result, "due", 2)
+        self._results(node, node.operator.function.on_timer, result, "due", 2)
         # Between two timers the slot may turn to something else.
         self._line(2, "yield")
 
@@ -212,7 +214,7 @@ class _Writer:
         elif isinstance(operator, FlatMapOperator):
             result = self._variable("r")
             self._line(depth, f"{result} = {function}({value})", node, "flat_map", value)
-            self._results(node, result, value, depth)
+            self._results(node, operator.call(), result, value, depth)
         elif isinstance(operator, ReduceOperator):
             self._reduce(node, function, value, depth)
         elif isinstance(operator, ProcessOperator):
@@ -234,7 +236,8 @@ class _Writer:
         result = self._variable("r")
         call = f"{result} = {function}({value}, {context})"
         self._line(depth, call, node, "process_element", value)
-        self._results(node, result, value, depth)
+        assert isinstance(node.operator, FunctionOperator)
+        self._results(node, node.operator.call(), result, value, depth)
 
     def _reduce(self, node: StreamNode, function: str, value: str, depth: int) -> None:
         runtime = self._keyed(node)
@@ -252,14 +255,17 @@ class _Writer:
         self._line(depth, f"{changed}.add({key})")
         self._successors(node, reduced, depth)
 
-    def _results(self, node: StreamNode, result: str, record: str, depth: int) -> None:
-        """Go through what a function returned or yields."""
+    def _results(
+        self, node: StreamNode, function: Any, result: str, record: str, depth: int
+    ) -> None:
+        """Go through what `function` returned; of a generator the shape is known."""
         each = self._variable("v")
-        refuse = self._name("refuse", node, _refusal(node))
-        self._line(depth, f"if {result} is not None:")
-        self._line(depth + 1, f"if {result}.__class__ in wrong_shapes: {refuse}({result})")
-        self._line(depth + 1, f"for {each} in {result}:", node, "iterate", record)
-        self._successors(node, each, depth + 2)
+        if not inspect.isgeneratorfunction(function):
+            refuse = self._name("refuse", node, _refusal(node))
+            self._line(depth, f"if {result} is None: {result} = ()")
+            self._line(depth, f"elif {result}.__class__ in wrong_shapes: {refuse}({result})")
+        self._line(depth, f"for {each} in {result}:", node, "iterate", record)
+        self._successors(node, each, depth + 1)
 
     # --- what follows -------------------------------------------------------------------------
 
@@ -302,8 +308,13 @@ class _Writer:
         else:
             channel = "0"
         buffer = f"b{number}"
-        kept = value if exchange.by_reference else f"{copy}({value})"
-        self._line(depth, f"{buffer} = {out}.buffers[{channel}]")
+        kept = value
+        if not exchange.by_reference:
+            # The commonest case, a flat dict, without a call; see `isolate`.
+            flat = f"{value}.__class__ is dict and all_atomic(map(type, {value}.values()))"
+            kept = f"{value}.copy() if {flat} else {copy}({value})"
+        buffers = self._constant(f"buffers{number}", output.buffers)
+        self._line(depth, f"{buffer} = {buffers}[{channel}]")
         self._line(depth, f"{buffer}.append({kept})", node, "emit", value)
         full = f"if len({buffer}) >= {out}.limit and {out}.full({channel}):"
         self._line(depth, full, node, "emit", value)

@@ -25,7 +25,7 @@ _ATOMIC = frozenset(
     | {datetime.datetime, datetime.date, datetime.time, datetime.timedelta}
     | {decimal.Decimal, uuid.UUID}
 )
-_all_atomic = _ATOMIC.issuperset
+all_atomic = _ATOMIC.issuperset
 
 
 def isolate(value: Any) -> Any:
@@ -34,12 +34,13 @@ def isolate(value: Any) -> Any:
     if kind in _ATOMIC:
         return value
     if kind is dict:
-        if _all_atomic(map(type, value.values())) and _all_atomic(map(type, value)):
+        # Keys are hashable, and what is hashable is taken for immutable here as by dicts.
+        if all_atomic(map(type, value.values())):
             return value.copy()
     elif kind is tuple:
-        if _all_atomic(map(type, value)):
+        if all_atomic(map(type, value)):
             return value
-    elif kind is list and _all_atomic(map(type, value)):
+    elif kind is list and all_atomic(map(type, value)):
         return value.copy()
     return _through_pickle(value)
 

@@ -1,7 +1,9 @@
-"""Simulated storage, with the ways in which storage fails.
+"""Faults: which kinds there are, how many a run may have, and storage that suffers from them.
 
-An operation may fail and have done nothing, fail and have done everything, be torn in the middle
-of a write, or be the last thing that its process does.
+A storage operation may fail and have done nothing, fail and have done everything, fail and be done
+*later*, be torn in the middle of a write, or be the last thing that its process does. What a
+process has written and not synced is lost with the process, in part or as a whole. A file that is
+open stays open under its new name, or under none, as on any POSIX file system.
 """
 
 from __future__ import annotations
@@ -26,16 +28,31 @@ class SimulatedCrash(BaseException):
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How often what goes wrong; all zero is a run without faults."""
+    """How often what goes wrong: per operation, per frame, or per tick of the simulation."""
 
     storage_error: float = 0.0
     storage_crash: float = 0.0
+    crash_at: int | None = None
+    """In the storage operation of a slot with this number, counted over the run, it dies."""
     crash: float = 0.0
     freeze: float = 0.0
     lost_frame: float = 0.0
-    user_error: float = 0.0
+    slow: float = 0.0
+    """Messages between two ends stand still for a while."""
     budget: int = 0
     """Faults in one run; after that everything goes well, so that the run ends."""
+
+
+class FaultBudget:
+    """The faults that a run has left, and those that it had."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.log: list[str] = []
+
+    def spend(self, what: str) -> None:
+        self.left -= 1
+        self.log.append(what)
 
 
 class FaultyFileSystem(MemoryFileSystem):
@@ -45,9 +62,16 @@ class FaultyFileSystem(MemoryFileSystem):
         super().__init__()
         self._rng = rng
         self._rates = rates
-        self.faults_left = rates.budget
+        self._slot_operations = 0
+        self._streams: dict[str, _FaultyStream] = {}
+        self.budget = FaultBudget(rates.budget)
+        self.armed = False
+        """Nothing goes wrong before the run begins."""
         self.may_crash = False
         """Whether the process that is running now may die in the middle of an operation."""
+        self.later: Callable[[Callable[[], object]], None] = lambda action: None
+        """Does something at a later time: an operation that was given up and comes true."""
+        self.failed_deletes = 0
         self.name = f"fs{next(_numbers)}"
         _filesystems[self.name] = self
 
@@ -58,56 +82,134 @@ class FaultyFileSystem(MemoryFileSystem):
     def forget(self) -> None:
         _filesystems.pop(self.name, None)
 
-    def _faulty(self, action: Callable[[], T], torn: Callable[[], object] | None = None) -> T:
-        chance = self._rng.random()
-        if self.faults_left <= 0:
+    def faulty(
+        self,
+        what: str,
+        action: Callable[[], T],
+        torn: Callable[[], object] | None = None,
+        late: Callable[[], object] | None = None,
+    ) -> T:
+        """Do `action`, unless the seed has something else in mind."""
+        if not self.armed:
             return action()
-        if chance < self._rates.storage_error:
-            self.faults_left -= 1
-            if self._rng.random() < 0.5:
-                action()
-            raise StorageError("simulated: the storage did not answer")
-        if self.may_crash and chance < self._rates.storage_error + self._rates.storage_crash:
-            self.faults_left -= 1
-            moment = self._rng.randrange(3)
-            if moment == 1 and torn is not None:
-                torn()
-            elif moment == 2:
-                action()
-            raise SimulatedCrash
+        chance = self._rng.random()
+        doomed = self._is_doomed()
+        if self.budget.left <= 0:
+            return action()
+        if doomed or (self.may_crash and chance < self._rates.storage_crash):
+            self._die(what, action, torn)
+        if chance < self._rates.storage_crash + self._rates.storage_error:
+            self._err(what, action, late)
         return action()
 
+    def random_below(self, limit: int) -> int:
+        return self._rng.randrange(limit)
+
+    def _is_doomed(self) -> bool:
+        if not self.may_crash:
+            return False
+        self._slot_operations += 1
+        return self._slot_operations == self._rates.crash_at
+
+    def _die(
+        self, what: str, action: Callable[[], object], torn: Callable[[], object] | None
+    ) -> None:
+        moment = self._rng.randrange(3)
+        self.budget.spend(f"crash {('before', 'during', 'after')[moment]} {what}")
+        if moment == 1 and torn is not None:
+            torn()
+        elif moment == 2:
+            action()
+        raise SimulatedCrash
+
+    def _err(
+        self, what: str, action: Callable[[], object], late: Callable[[], object] | None
+    ) -> None:
+        outcome = self._rng.choice(("not done", "done", "not done" if late is None else "late"))
+        self.budget.spend(f"storage error: {what} {outcome}")
+        if what.startswith("delete"):
+            self.failed_deletes += 1
+        if outcome == "done":
+            action()
+        elif outcome == "late" and late is not None:
+            self.later(late)
+        raise StorageError(f"simulated: the storage did not answer to {what}")
+
     def create(self, path: str, data: bytes) -> bool:
-        return self._faulty(lambda: MemoryFileSystem.create(self, path, data))
+        def make() -> bool:
+            return MemoryFileSystem.create(self, path, data)
+
+        return self.faulty(f"create {path}", make, late=make)
 
     def append(self, path: str) -> AppendStream:
-        stream = self._faulty(lambda: MemoryFileSystem.append(self, path))
-        return _FaultyStream(self, stream)
+        def open_stream() -> AppendStream:
+            MemoryFileSystem.append(self, path)
+            stream = self._streams[path] = _FaultyStream(self, path)
+            return stream
+
+        return self.faulty(f"open {path}", open_stream)
 
     def read(self, path: str) -> bytes:
-        return self._faulty(lambda: MemoryFileSystem.read(self, path))
+        return self.faulty(f"read {path}", lambda: MemoryFileSystem.read(self, path))
 
     def rename(self, source: str, target: str) -> None:
-        self._faulty(lambda: MemoryFileSystem.rename(self, source, target))
+        def move() -> None:
+            if source in self.files:
+                # A file system in memory would move on top of a file; that must never happen.
+                assert target not in self.files, f"{target} is written twice"
+            MemoryFileSystem.rename(self, source, target)
+            stream = self._streams.pop(source, None)
+            if stream is not None:
+                self._streams[target] = stream
+                stream.path = target
+
+        def move_if_there() -> None:
+            if source in self.files:
+                move()
+
+        self.faulty(f"rename {source}", move, late=move_if_there)
+
+    def list(self, directory: str) -> list[str]:
+        return self.faulty(f"list {directory}", lambda: MemoryFileSystem.list(self, directory))
 
     def delete(self, path: str) -> None:
-        self._faulty(lambda: MemoryFileSystem.delete(self, path))
+        def remove() -> None:
+            MemoryFileSystem.delete(self, path)
+            stream = self._streams.pop(path, None)
+            if stream is not None:
+                stream.path = None
+
+        self.faulty(f"delete {path}", remove, late=remove)
 
 
 class _FaultyStream:
-    def __init__(self, owner: FaultyFileSystem, stream: AppendStream) -> None:
+    """A file that is being written; what is not synced is in the process alone, or not."""
+
+    def __init__(self, owner: FaultyFileSystem, path: str) -> None:
         self._owner = owner
-        self._stream = stream
+        self._unsynced = b""
+        self.path: str | None = path
+        """Where the file is now; None when it was deleted."""
 
     def write(self, data: bytes) -> None:
-        half = data[: len(data) // 2]
-        self._owner._faulty(lambda: self._stream.write(data), lambda: self._stream.write(half))
+        self._unsynced += data
+        # Buffers drain when they like; a crash keeps what has drained and no more.
+        drained = self._owner.random_below(len(self._unsynced) + 1)
+        self._owner.faulty(f"write {self.path}", lambda: self._drain(drained))
 
     def sync(self) -> None:
-        self._owner._faulty(self._stream.sync)
+        whole = len(self._unsynced)
+        self._owner.faulty(
+            f"sync {self.path}", lambda: self._drain(whole), lambda: self._drain(whole // 2)
+        )
 
     def close(self) -> None:
-        self._stream.close()
+        self._drain(len(self._unsynced))
+
+    def _drain(self, count: int) -> None:
+        data, self._unsynced = self._unsynced[:count], self._unsynced[count:]
+        if self.path is not None:
+            self._owner.files[self.path] += data
 
 
 register_scheme("sim", lambda authority: _filesystems[authority])

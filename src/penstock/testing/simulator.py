@@ -8,12 +8,17 @@ under test is the code that runs on Spark; only its environment is simulated.
     simulation = Simulation(seed=7, job=job, rates=FaultRates(crash=0.001, budget=3))
     assert simulation.run() is JobStatus.FINISHED
 
-The same seed and program give the same run, event by event: `simulation.trace` tells it.
+The same seed and program give the same run, event by event: `simulation.trace` tells it. To see
+one seed of the suite again, with its program, its faults and what came of it:
+
+    python -m penstock.testing.simulator 4711
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -26,22 +31,28 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
-from penstock.testing.faults import FaultRates, FaultyFileSystem, SimulatedCrash
+from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 
 MAX_TICKS = 400_000
+_STALL = 8_000
+"""The longest time, in milliseconds, for which messages stand still."""
 
 
 class SimulatedClock:
     """Time that passes when the simulation says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.now = 1_700_000_000_000
+        self._rng = rng
+        self._elapsed = 0
 
     def now_ms(self) -> int:
         return self.now
 
     def monotonic_ns(self) -> int:
-        return self.now * 1_000_000
+        # Work takes time, so that steps are cut by the clock too, at any point.
+        self._elapsed += self._rng.randrange(600_000)
+        return self.now * 1_000_000 + self._elapsed
 
 
 class SimulatedIo:
@@ -142,21 +153,27 @@ class Simulation:
     ) -> None:
         self.rng = random.Random(seed)
         self.rates = rates or FaultRates()
-        self.clock = SimulatedClock()
+        self.clock = SimulatedClock(self.rng)
         self.io = SimulatedIo()
         self.job = job
         self.filesystem = filesystem
+        self.budget = filesystem.budget if filesystem else FaultBudget(self.rates.budget)
+        self.pace = self.rng.choice((0.02, 0.05, 0.15))
+        """How often time passes although something could be done."""
         self.processes: dict[tuple[int, int], SimulatedProcess] = {}
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
         self.later: list[tuple[int, int, Callable[[], None]]] = []
         self.delivered: dict[str, list[Any]] = {}
         self.statuses: list[JobStatus] = []
-        self.faults: list[str] = []
         self.trace: list[str] = []
         self.ticks = 0
-        self._faults_left = self.rates.budget
+        self._letters: dict[tuple[int, int], deque[Any]] = {}
+        self._stalled: dict[Any, int] = {}
         self._program = cloudpickle.dumps(job.graph)
         self.master = JobMaster(job, self)
+        if filesystem is not None:
+            filesystem.armed = True
+            filesystem.later = lambda act: self._at(self.rng.randrange(1, 3000), act)
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
@@ -200,11 +217,13 @@ class Simulation:
     # --- the network --------------------------------------------------------------------------
 
     def send_frame(self, sender: SimulatedProcess, receiver: tuple[int, int], frame: Frame) -> None:
-        if self._faults_left > 0 and self.rng.random() < self.rates.lost_frame:
+        if self.budget.left > 0 and self.rng.random() < self.rates.lost_frame:
             self._fault(f"lost a frame {frame[:6]}")
             return
         pair = (sender.key, receiver)
-        self.network.setdefault(pair, deque()).append(encode_frame(frame))
+        if pair not in self.network:
+            self.network[pair] = deque()
+        self.network[pair].append(encode_frame(frame))
 
     # --- running ------------------------------------------------------------------------------
 
@@ -222,11 +241,20 @@ class Simulation:
         master = self.master
         return f"{master.status}, waiting for {master._phase.value}, faults {self.faults}"
 
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong, in order."""
+        return self.budget.log
+
+    def digest(self) -> str:
+        """A name for the whole run: equal when every event was."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
     def _tick(self) -> None:
         self._maybe_break()
         actions = self._possible()
         # Now and then time passes although something could be done: delays of every length.
-        if not actions or self.rng.random() < 0.02:
+        if not actions or self.rng.random() < self.pace:
             self._pass_time(bool(actions))
             return
         name, action, process = actions[self.rng.randrange(len(actions))]
@@ -240,19 +268,32 @@ class Simulation:
             action()
         except SimulatedCrash:
             assert process is not None
-            self._fault(f"slot {process.key} died in the middle of a storage operation")
             self._crash(process)
-        if process is not None and process.host.left:
-            self._gone(process)
+            return
+        if process is not None:
+            self._check_credits(process)
+            if process.host.left:
+                self._gone(process)
+
+    def _check_credits(self, process: SimulatedProcess) -> None:
+        """Memory is bounded by credits: no queue is ever longer than its channel's."""
+        slot = process.host.slot
+        if slot is None:
+            return
+        most = self.job.settings.credits
+        for channel, (_, receiver) in slot._built.receivers.items():
+            if len(receiver.queue) > most:
+                batches = sum(element.__class__ is list for element in receiver.queue)
+                assert batches <= most, f"{channel} holds {batches} buffers, its credits are {most}"
 
     def _possible(self) -> list[tuple[str, Callable[[], None], SimulatedProcess | None]]:
         actions: list[tuple[str, Callable[[], None], SimulatedProcess | None]] = []
         for key, process in self.processes.items():
-            if process.to_master:
+            if process.to_master and self._moves((key, "up")):
                 actions.append((f"{key} to master", lambda p=process: self._to_master(p), None))  # type: ignore[misc]
             if process.frozen:
                 continue
-            if process.from_master:
+            if process.from_master and self._moves((key, "down")):
                 actions.append(
                     (f"master to {key}", lambda p=process: self._from_master(p), process)  # type: ignore[misc]
                 )
@@ -261,14 +302,22 @@ class Simulation:
             if process.awake:
                 actions.append((f"{key} turn", process.turn, process))
         for pair, frames in self.network.items():
-            if frames and pair[1] in self.processes:
+            if frames and pair[1] in self.processes and self._moves(pair):
                 actions.append((f"frame {pair}", lambda p=pair: self._frame(p), None))  # type: ignore[misc]
+        actions.extend(
+            (f"letter of {key}", lambda k=key: self._letter(k), None)  # type: ignore[misc]
+            for key in self._letters
+        )
         if self.io.queue:
             actions.append(("master io", self.io.run_one, None))
         return actions
 
+    def _moves(self, way: Any) -> bool:
+        return not self._stalled or self._stalled.get(way, 0) <= self.clock.now
+
     def _to_master(self, process: SimulatedProcess) -> None:
         message = process.to_master.popleft()
+        self.trace.append(type(message).__name__)
         self.master.handle(process.key[0], message)
         if self.rng.random() < 0.3:
             self.master.client_moved()
@@ -289,6 +338,12 @@ class Simulation:
             transport.inbox.append(frame)
             process.awake = True
 
+    def _letter(self, key: tuple[int, int]) -> None:
+        """Something that a process sent before it died arrives."""
+        self.master.handle(key[0], self._letters[key].popleft())
+        if not self._letters[key]:
+            del self._letters[key]
+
     # --- time ---------------------------------------------------------------------------------
 
     def _at(self, delay_ms: int, action: Callable[[], None]) -> None:
@@ -296,6 +351,7 @@ class Simulation:
 
     def _pass_time(self, busy: bool) -> None:
         times = [time for time, _, _ in self.later]
+        times.extend(self._stalled.values())
         wakeup = self.master.next_wakeup_ms()
         if wakeup is not None:
             times.append(wakeup)
@@ -311,6 +367,9 @@ class Simulation:
         self.trace.append(f"time {self.clock.now}")
         due = [entry for entry in self.later if entry[0] <= self.clock.now]
         self.later = [entry for entry in self.later if entry[0] > self.clock.now]
+        self._stalled = {w: until for w, until in self._stalled.items() if until > self.clock.now}
+        if self.filesystem is not None:
+            self.filesystem.may_crash = False
         for _, _, action in due:
             action()
         for process in self.processes.values():
@@ -324,19 +383,31 @@ class Simulation:
     # --- faults -------------------------------------------------------------------------------
 
     def _maybe_break(self) -> None:
-        if self._faults_left <= 0 or not self.processes:
+        if self.budget.left <= 0 or not self.processes:
             return
+        rates = self.rates
         chance = self.rng.random()
-        if chance < self.rates.crash:
+        if chance < rates.crash:
             process = self._any_process()
             self._fault(f"killed slot {process.key}")
             self._crash(process)
-        elif chance < self.rates.crash + self.rates.freeze:
+        elif chance < rates.crash + rates.freeze:
             process = self._any_process()
             if not process.frozen:
                 self._fault(f"froze slot {process.key}")
                 process.frozen = True
                 self._at(self.rng.randrange(1, 40_000), lambda: self._thaw(process))
+        elif chance < rates.crash + rates.freeze + rates.slow:
+            self._stall()
+
+    def _stall(self) -> None:
+        ways: list[Any] = [pair for pair, frames in self.network.items() if frames]
+        ways += [(key, way) for key in self.processes for way in ("up", "down")]
+        way = self.rng.choice(ways)
+        self._fault(f"messages stand still: {way}")
+        # Mostly short, now and then longer than any timeout.
+        longest = self.rng.choice((50, 500, _STALL, 3 * _STALL))
+        self._stalled[way] = self.clock.now + self.rng.randrange(1, longest)
 
     def _any_process(self) -> SimulatedProcess:
         return self.processes[self.rng.choice(sorted(self.processes))]
@@ -346,8 +417,7 @@ class Simulation:
         process.awake = True
 
     def _fault(self, what: str) -> None:
-        self._faults_left -= 1
-        self.faults.append(f"tick {self.ticks}: {what}")
+        self.budget.spend(f"tick {self.ticks}: {what}")
 
     def _crash(self, process: SimulatedProcess) -> None:
         """The process dies; what it had sent may or may not arrive."""
@@ -363,16 +433,41 @@ class Simulation:
         process = self.processes.pop(key, None)
         if process is None:
             return
+        self._unreachable(key)
         for pair, frames in self.network.items():
             if pair[0] == key:
-                for _ in range(self.rng.randrange(len(frames) + 1)):
-                    frames.pop()
+                self._lose_tail(frames)
+        self._lose_tail(process.to_master)
+        if process.to_master:
+            self._letters[key] = process.to_master
+
+    def _unreachable(self, key: tuple[int, int]) -> None:
+        self.network = {pair: f for pair, f in self.network.items() if pair[1] != key}
+
+    def _lose_tail(self, messages: deque[Any]) -> None:
+        for _ in range(self.rng.randrange(len(messages) + 1)):
+            messages.pop()
 
     def _gone(self, process: SimulatedProcess) -> None:
         """A process that was told to leave has left."""
         launch = process.key[0]
-        while process.to_master:
-            self.master.handle(launch, process.to_master.popleft())
+        if process.to_master:
+            self._letters[process.key] = process.to_master
         self.processes.pop(process.key, None)
+        self._unreachable(process.key)
         if not any(key[0] == launch for key in self.processes):
             self._at(self.rng.randrange(0, 50), lambda: self.master.launch_ended(launch, None))
+
+
+def main(arguments: list[str]) -> int:
+    """Replay one seed of the suite and tell what happened."""
+    from penstock.testing.scenarios import replay
+
+    if len(arguments) != 1 or not arguments[0].isdigit():
+        print("usage: python -m penstock.testing.simulator SEED", file=sys.stderr)
+        return 2
+    return replay(int(arguments[0]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Configuration: keys that mean something, values that can be read, errors that name the key."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.common import config_options as options
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.assembly import assemble
+from penstock.errors import ConfigurationError
+from penstock.jobmanager.restart import FixedDelayRestart, NoRestart
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("0", 0),
+        ("250", 250),
+        ("250 ms", 250),
+        ("250ms", 250),
+        ("1 milli", 1),
+        ("60s", 60_000),
+        ("60 sec", 60_000),
+        ("2 seconds", 2000),
+        ("10 min", 600_000),
+        ("10m", 600_000),
+        (" 1 Hour ", 3_600_000),
+        ("1 d", 86_400_000),
+        ("3 DAYS", 259_200_000),
+    ],
+)
+def test_durations_are_read_as_flink_writes_them(text, milliseconds):
+    assert options.parse_duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-1 s", "1.5 s", "10 fortnights", "1 s 2", "1h30m"])
+def test_what_is_not_a_duration_is_refused(text):
+    with pytest.raises(ValueError, match="expected a duration such as"):
+        options.parse_duration_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        (options.PARALLELISM, "two", "parallelism.default: 'two'"),
+        (options.CHECKPOINT_INTERVAL, "often", "execution.checkpointing.interval: 'often'"),
+        (options.OPERATOR_CHAINING, "yes", "expected true or false"),
+        (options.CHECKPOINT_MODE, "TWICE", "expected one of EXACTLY_ONCE, AT_LEAST_ONCE"),
+        (options.RESTART_STRATEGY, "hope", "restart-strategy.type: 'hope'"),
+    ],
+    ids=lambda part: getattr(part, "key", None),
+)
+def test_a_value_that_cannot_be_read_names_its_key(option, value, hint):
+    with pytest.raises(ConfigurationError) as refused:
+        option.read({option.key: value})
+    assert option.key in str(refused.value)
+    assert hint in str(refused.value)
+
+
+def test_an_alias_is_read_and_named():
+    alias = "state.checkpoints.num-retained"
+    assert options.CHECKPOINTS_RETAINED.read({alias: "3"}) == 3
+    with pytest.raises(ConfigurationError, match=f"^{alias}: 'x'"):
+        options.CHECKPOINTS_RETAINED.read({alias: "x"})
+
+
+def test_the_key_itself_goes_before_its_alias():
+    values = {"execution.buffer-timeout": "5 ms", "execution.buffer-timeout.interval": "7 ms"}
+    assert options.BUFFER_TIMEOUT.read(values) == 7
+
+
+def test_no_value_means_the_default():
+    for option in options.OPTIONS:
+        assert option.read({}) is option.default
+
+
+@pytest.mark.parametrize("word", ["exactly_once", "EXACTLY-ONCE", " Exactly_Once "])
+def test_words_are_read_whatever_their_case(word):
+    assert options.CHECKPOINT_MODE.read({options.CHECKPOINT_MODE.key: word}) == "EXACTLY_ONCE"
+
+
+def test_an_unknown_key_names_the_nearest():
+    with pytest.raises(ConfigurationError) as refused:
+        options.check_keys({"execution.checkpoint.interval": "1 s"})
+    assert str(refused.value) == (
+        "unknown configuration key 'execution.checkpoint.interval'; "
+        "did you mean execution.checkpointing.interval?"
+    )
+
+
+def test_an_unknown_key_that_is_like_none_is_only_named():
+    with pytest.raises(ConfigurationError) as refused:
+        options.check_keys({"qqqqq": "1"})
+    assert str(refused.value) == "unknown configuration key 'qqqqq'"
+
+
+def test_sparks_keys_are_sparks_to_judge():
+    options.check_keys({"spark.executor.memory": "2g", "spark.no.such.thing": "x"})
+    with pytest.raises(ConfigurationError):
+        options.check_keys({"sparkle": "1"})
+
+
+def test_every_known_key_passes():
+    keys = [key for option in options.OPTIONS for key in (option.key, *option.aliases)]
+    assert len(keys) == len(set(keys))
+    options.check_keys(dict.fromkeys(keys, ""))
+
+
+# --- Configuration ----------------------------------------------------------------------------
+
+
+def test_typed_values_are_kept_as_text():
+    configuration = Configuration.from_dict({"a": True, "b": 7, "c": "x"})
+    assert configuration.to_dict() == {"a": "true", "b": "7", "c": "x"}
+    assert configuration.get_boolean("a", False) is True
+    assert configuration.get_integer("b", 0) == 7
+    assert configuration.get_string("c", "") == "x"
+
+
+def test_defaults_hold_where_nothing_is_set():
+    configuration = Configuration()
+    assert configuration.get_boolean("a", True) is True
+    assert configuration.get_integer("a", 5) == 5
+    assert configuration.get_string("a", "d") == "d"
+    assert not configuration.contains_key("a")
+
+
+def test_a_copy_does_not_share_values():
+    first = Configuration().set_string("a", "1")
+    second = Configuration(first).set_integer("a", 2).set_boolean("b", False)
+    assert first.to_dict() == {"a": "1"}
+    assert second.to_dict() == {"a": "2", "b": "false"}
+    assert first != second and first == Configuration.from_dict({"a": 1})
+
+
+def test_add_all_overwrites():
+    both = Configuration.from_dict({"a": 1, "b": 1}).add_all(Configuration.from_dict({"b": 2}))
+    assert both.key_set() == {"a", "b"}
+    assert both.get_integer("b", 0) == 2
+
+
+# --- from a configuration to a job ------------------------------------------------------------
+
+
+def job(**values):
+    env = StreamExecutionEnvironment()
+    env.from_collection([1]).print()
+    return assemble(env._program, {key.replace("_", "."): v for key, v in values.items()}, None)
+
+
+def test_an_environment_refuses_unknown_keys_at_once():
+    with pytest.raises(ConfigurationError, match="did you mean parallelism.default"):
+        StreamExecutionEnvironment(Configuration.from_dict({"parallelism.defualt": 2}))
+    with pytest.raises(ConfigurationError):
+        StreamExecutionEnvironment().configure(Configuration.from_dict({"nonsense": 2}))
+
+
+def test_without_checkpoints_the_first_failure_is_the_last():
+    assert job().restart == NoRestart()
+    assert job().store is None
+
+
+def test_with_checkpoints_a_job_goes_on_after_a_failure():
+    values = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": "memory:///checkpoints",
+    }
+    restart = job(**values).restart
+    assert isinstance(restart, FixedDelayRestart) and restart.delay_ms(1_000_000) == 1000
+    assert job(**values, **{"restart-strategy.type": "none"}).restart == NoRestart()
+
+
+def test_a_fixed_delay_is_taken_over():
+    values = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "3",
+        "restart-strategy.fixed-delay.delay": "2 s",
+    }
+    assert job(**values).restart == FixedDelayRestart(3, 2000)
+
+
+def test_checkpoints_need_a_place_to_go():
+    with pytest.raises(ConfigurationError, match=r"set execution\.checkpointing\.dir"):
+        job(**{"execution.checkpointing.interval": "1 s"})
+
+
+def test_an_interval_that_is_too_short_is_refused():
+    with pytest.raises(ConfigurationError, match=r"execution\.checkpointing\.interval: 9 ms"):
+        job(**{"execution.checkpointing.interval": "9 ms"})

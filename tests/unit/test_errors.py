@@ -1,0 +1,94 @@
+"""One tree of errors, each with a code of its own, all of them picklable."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import cloudpickle
+import pytest
+
+from penstock import errors
+from penstock.errors import FailureOrigin, PenstockError, UserFunctionError
+
+CLASSES = [
+    value
+    for _, value in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(value, Exception)
+]
+
+CODES = {
+    "ChannelBrokenError": "CHANNEL_BROKEN",
+    "CheckpointDirectoryError": "CHECKPOINT_DIRECTORY",
+    "CheckpointFailedError": "CHECKPOINT_FAILED",
+    "ConfigurationError": "CONFIGURATION",
+    "CorruptCheckpointError": "CORRUPT_CHECKPOINT",
+    "DuplicateNameError": "DUPLICATE_NAME",
+    "InvalidParallelismError": "PARALLELISM",
+    "JobCancelledError": "JOB_CANCELLED",
+    "JobFailedError": "JOB_FAILED",
+    "NoJavaError": "NO_JAVA",
+    "NotEnoughSlotsError": "NOT_ENOUGH_SLOTS",
+    "PenstockError": "PENSTOCK",
+    "ProgramError": "PROGRAM",
+    "RecordError": "RECORD",
+    "ResultShapeError": "RESULT_SHAPE",
+    "SinkError": "SINK",
+    "SlotLostError": "SLOT_LOST",
+    "SparkLaunchError": "SPARK_LAUNCH",
+    "StateError": "STATE",
+    "StorageError": "STORAGE",
+    "UnsupportedKeyError": "UNSUPPORTED_KEY",
+    "UserFunctionError": "USER_FUNCTION",
+}
+
+
+def sample(kind):
+    if kind is UserFunctionError:
+        origin = FailureOrigin("Map", 1, 4, "{'a': 1}")
+        return UserFunctionError("ValueError: bad", "Traceback ...\nValueError: bad\n", origin)
+    return kind("what was wrong")
+
+
+def test_codes_are_stable():
+    """Programs match on these: add to this table, never change it."""
+    assert {kind.__name__: kind.code for kind in CLASSES} == CODES
+
+
+def test_no_two_classes_share_a_code():
+    assert len({kind.code for kind in CLASSES}) == len(CLASSES)
+    assert all("code" in vars(kind) for kind in CLASSES)
+
+
+def test_every_error_is_in_the_tree():
+    assert all(issubclass(kind, PenstockError) for kind in CLASSES)
+
+
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_error_survives_pickling(kind, pickler):
+    error = sample(kind)
+    back = pickle.loads(pickler.dumps(error))
+    assert type(back) is kind
+    assert str(back) == str(error)
+    assert (back.code, back.message) == (error.code, error.message)
+
+
+def test_a_user_function_error_survives_whole():
+    error = sample(UserFunctionError)
+    back = pickle.loads(pickle.dumps(error))
+    assert back.origin == error.origin
+    assert back.user_traceback == error.user_traceback
+
+
+def test_a_user_function_error_reads_from_the_users_frames_to_the_place():
+    assert str(sample(UserFunctionError)).splitlines() == [
+        "ValueError: bad",
+        "Traceback ...",
+        "ValueError: bad",
+        "  in operator 'Map', subtask 2/4, record {'a': 1}",
+    ]
+
+
+def test_an_origin_without_a_record_says_nothing_of_one():
+    assert str(FailureOrigin("Map", 0, 1)) == "operator 'Map', subtask 1/1"
