@@ -24,6 +24,10 @@ class PenstockError(Exception):
         super().__init__(message)
         self.message = message
 
+    def summary(self) -> str:
+        """What happened, in one line."""
+        return self.message.split("\n", 1)[0]
+
 
 # --- the program or its settings are wrong: nothing was started -------------------------------
 
@@ -171,6 +175,9 @@ class UserFunctionError(PenstockError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.message, self.user_traceback, self.origin))
+
+    def summary(self) -> str:
+        return f"{super().summary()}; in {self.origin}"
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.user_traceback.rstrip()}\n  in {self.origin}"

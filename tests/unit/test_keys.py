@@ -133,7 +133,9 @@ def test_keys_share_an_encoding_exactly_when_they_are_equal(left, right):
         (Point(1, 2, "a"), Point(1, 2, "b")),
         (
             datetime.datetime(2024, 5, 1, 12, tzinfo=UTC),
-            datetime.datetime(2024, 5, 1, 14, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+            datetime.datetime(
+                2024, 5, 1, 14, tzinfo=datetime.timezone(datetime.timedelta(hours=2))
+            ),
         ),
         (
             datetime.time(12, tzinfo=UTC),

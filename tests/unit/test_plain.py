@@ -14,12 +14,7 @@ from penstock.errors import ProgramError
 
 keys = st.text(max_size=4) | st.sampled_from(["$bytes", "$", "$$", "$$bytes", "$x"])
 leaves = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text()
-    | st.binary()
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 )
 plain_values = st.recursive(
     leaves, lambda inner: st.lists(inner) | st.dictionaries(keys, inner), max_leaves=20

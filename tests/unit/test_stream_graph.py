@@ -44,10 +44,10 @@ def test_generated_uids_never_change():
     env = StreamExecutionEnvironment()
     pipeline(env).print()
     assert uids(env) == {
-        "source": "UID_source",
-        "map": "UID_map",
-        "reduce": "UID_reduce",
-        "Print": "UID_Print",
+        "source": "1b1e1faa3eacb99c9eb8f48c8076e5d0",
+        "map": "1e44422f9b4767766b282b009b9fd5a5",
+        "reduce": "a63661932c1c031ea1061a8babda7ef1",
+        "Print": "5b643d0e2aedd83216fc4f18584bffbe",
     }
 
 

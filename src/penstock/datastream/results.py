@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.common.job_client import JobClient
     from penstock.datastream.job_client import RunningJob
 
 _END = object()
@@ -41,6 +42,8 @@ class CloseableIterator:
     def __init__(self, results: ClientResults, job: RunningJob) -> None:
         self._results = results
         self._job = job
+        self.job_client: JobClient = job
+        """The job that makes the records."""
         self._values: Iterator[Any] = iter(())
         self._ended = False
         job.on_end(results.end)

@@ -131,7 +131,7 @@ class JobRunner:
             self.result.set_exception(JobCancelledError(f"job {self.job.name!r} was cancelled"))
         else:
             assert master.error is not None
-            failed = JobFailedError(f"job {self.job.name!r} failed: {master.error}")
+            failed = JobFailedError(f"job {self.job.name!r} failed: {master.error.summary()}")
             failed.__cause__ = master.error
             self.result.set_exception(failed)
 

@@ -7,6 +7,7 @@ reconnect silently and lose what was in between, so a lost connection is an erro
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -18,11 +19,8 @@ from penstock.network.wakeup import Wakeup
 
 _RECEIVE_AT_ONCE = 64
 _BIG = 64 * 1024
-_HANDSHAKE_FAILURES = (
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-)
+# Not the handshake's failures: what is no ZeroMQ at all is dropped without such an event.
+_CONNECTIONS = zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
 
 class ZmqTransport:
@@ -42,11 +40,12 @@ class ZmqTransport:
         self._pull.linger = 0
         self._pull.rcvhwm = 0
         secure_server(self._pull, public, secret)
-        self._pull_monitor = self._pull.get_monitor_socket(_HANDSHAKE_FAILURES)
+        self._pull_monitor = self._pull.get_monitor_socket(_CONNECTIONS)
         port = self._pull.bind_to_random_port(f"tcp://{host}")
         self.address = f"tcp://{host}:{port}"
         self._push: dict[int, zmq.Socket[bytes]] = {}
         self._push_monitors: dict[int, zmq.Socket[bytes]] = {}
+        self._handshaking: list[int] = []
         self._strangers = 0
         self._poller = zmq.Poller()
         self._poller.register(self._pull, zmq.POLLIN)
@@ -94,10 +93,21 @@ class ZmqTransport:
             if socket == self._wakeup.fileno():
                 self._wakeup.clear()
             elif socket is self._pull_monitor:
-                recv_monitor_message(self._pull_monitor)
-                self._strangers += 1
+                self._connection(recv_monitor_message(self._pull_monitor))
             elif socket is not self._pull:
                 self._disconnected(socket)
+
+    def _connection(self, event: Any) -> None:
+        """Who is cut off before its handshake succeeded is a stranger."""
+        kind, descriptor = event["event"], event["value"]
+        if kind == zmq.EVENT_ACCEPTED:
+            self._handshaking.append(descriptor)
+        elif kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            # The event does not say whose it was; for the count any of them will do.
+            del self._handshaking[:1]
+        elif descriptor in self._handshaking:
+            self._handshaking.remove(descriptor)
+            self._strangers += 1
 
     def _disconnected(self, monitor: object) -> None:
         for slot, known in self._push_monitors.items():

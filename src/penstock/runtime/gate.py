@@ -105,6 +105,9 @@ class InputGate:
     def _barrier(self, channel: InputChannel, barrier: Barrier) -> None:
         if barrier.checkpoint <= self._last_barrier:
             return
+        if self._aligning is not None and barrier.checkpoint < self._aligning.checkpoint:
+            # Overtaken before it came. The channel's newer barrier is still to come.
+            return
         if self._aligning is None or barrier.checkpoint > self._aligning.checkpoint:
             # A newer barrier overtakes: the older checkpoint can no longer complete here.
             self._stop_aligning()

@@ -24,6 +24,10 @@ class StateDescriptor(ABC):
     def get_name(self) -> str:
         return self.name
 
+    def describe(self) -> str:
+        """Kind and types: what two declarations of one state must agree on."""
+        return f"{self.kind} of {self.type_info}"
+
 
 @dataclass(frozen=True)
 class ValueStateDescriptor(StateDescriptor):
@@ -55,6 +59,9 @@ class MapStateDescriptor(StateDescriptor):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", value_type_info)
         object.__setattr__(self, "key_type_info", key_type_info)
+
+    def describe(self) -> str:
+        return f"{self.kind} of {self.key_type_info}, {self.type_info}"
 
 
 @dataclass(frozen=True)

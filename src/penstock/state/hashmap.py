@@ -34,10 +34,10 @@ class HashMapBackend:
         name, kind = descriptor.name, descriptor.kind
         bound = self._bound.get(name)
         if bound is not None:
-            if (bound[0].kind, bound[0].type_info) != (kind, descriptor.type_info):
+            if bound[0].describe() != descriptor.describe():
                 raise StateError(
-                    f"state {name!r} is declared twice: as {bound[0].kind} of "
-                    f"{bound[0].type_info} and as {kind} of {descriptor.type_info}"
+                    f"state {name!r} is declared twice: as {bound[0].describe()} and as "
+                    f"{descriptor.describe()}"
                 )
             return bound[1]
         state = HASHMAP_STATES[kind](self._key_context, self.table(name, kind), descriptor)

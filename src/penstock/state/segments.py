@@ -45,10 +45,14 @@ def encode_segment(blocks: list[GroupBlock]) -> bytes:
 
 def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
     """The blocks of a verified segment that lie in `groups`."""
-    magic, version, head_length = _HEADER.unpack_from(data)
+    try:
+        magic, version, head_length = _HEADER.unpack_from(data)
+        start = _HEADER.size + head_length
+        index = json.loads(data[_HEADER.size : start])
+    except (struct.error, ValueError) as error:
+        raise CorruptCheckpointError("a segment is cut short or not a segment") from error
     if magic != _MAGIC or version != _VERSION:
         raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
-    start = _HEADER.size + head_length
-    for state, kind, group, offset, length in json.loads(data[_HEADER.size : start]):
+    for state, kind, group, offset, length in index:
         if group in groups:
             yield GroupBlock(state, kind, group, data[start + offset : start + offset + length])

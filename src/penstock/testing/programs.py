@@ -69,8 +69,8 @@ class ExpectedSink:
     """A sink, and what must be in it at the end."""
 
     uid: str
-    directory: str | None
-    """Where a file sink writes; None for one that collects."""
+    mark: str | None
+    """What a file sink's lines begin with; None for a sink that collects."""
     branch: Branch
 
     def differences(self, subtasks: list[list[Any]], at_least_once: bool) -> str | None:
@@ -79,8 +79,8 @@ class ExpectedSink:
         arrived = [value for values in subtasks for value in values]
         if branch.add_up is not None:
             arrived = _added_up(arrived, branch.add_up)
-        expected = Counter(map(str, branch.records))
-        actual = Counter(map(str, arrived))
+        expected = Counter(map(repr, branch.records))
+        actual = Counter(map(repr, arrived))
         missing, extra = expected - actual, actual - expected
         if at_least_once:
             extra = Counter({value: n for value, n in extra.items() if value not in expected})
@@ -88,11 +88,17 @@ class ExpectedSink:
             return f"{self.uid}: missing {_few(missing)}, too many {_few(extra)}"
         if at_least_once:
             return None
-        if branch.ordered and list(map(str, arrived)) != list(map(str, branch.records)):
+        if branch.ordered and list(map(repr, arrived)) != list(map(repr, branch.records)):
             return f"{self.uid}: the records are right and their order is not"
         if branch.rising:
             return self._not_rising(subtasks)
         return None
+
+    def surplus(self, subtasks: list[list[Any]]) -> str | None:
+        """Records that must never be there, as text."""
+        arrived = Counter(repr(value) for values in subtasks for value in values)
+        extra = arrived - Counter(map(repr, self.branch.records))
+        return f"too many: {_few(extra)}" if extra else None
 
     def _not_rising(self, subtasks: list[list[Any]]) -> str | None:
         for values in subtasks:
@@ -235,10 +241,9 @@ class ProgramBuilder:
 
     def _stage(self, branch: Branch, stage: Stage) -> Branch:
         rng = self._rng
-        copies, self._inputs = 1, []
-        stream = branch.stream
+        copies, stream = 1, branch.stream
+        self._placed, self._inputs = [], []
         keyed = hasattr(stage, "key")
-        self._placed = []
         if not keyed and rng.random() < 0.5:
             stream, copies = self._spread(branch)
         stream = stage.attach(stream, self._place)
@@ -325,13 +330,14 @@ class ProgramBuilder:
         rng = self._rng
         index = len(self.sinks)
         collecting = rng.random() < 0.25
-        directory = None if collecting else f"{self._root}/out/{index}"
-        sink: Any = CollectSink()
-        if directory is not None:
-            sink = FileSink.for_row_format(directory, _as_repr).build()
+        uid = f"one-of-the-sinks-{index}"
+        encoder = MarkedLine(f"{index}|")
+        # All file sinks write to one directory: they must not get in each other's way.
+        files = FileSink.for_row_format(f"{self._root}/out", encoder).build()
         same = branch.parallelism and rng.random() < 0.7
         parallelism = branch.parallelism if same else rng.randrange(1, self._widest + 1)
-        added = branch.stream.sink_to(sink).uid(f"sink-{index}").set_parallelism(parallelism)
+        added = branch.stream.sink_to(CollectSink() if collecting else files).uid(uid)
+        added.set_parallelism(parallelism)
         if rng.random() < 0.2:
             added.disable_chaining()
         name = "collect" if collecting else "files"
@@ -342,8 +348,14 @@ class ProgramBuilder:
             rising=branch.rising and forward,
             ordered=branch.ordered and parallelism == 1,
         )
-        self.sinks.append(ExpectedSink(f"sink-{index}", directory, branch))
+        self.sinks.append(ExpectedSink(uid, None if collecting else encoder.mark, branch))
 
 
-def _as_repr(value: Any) -> bytes:
-    return f"{value!r}\n".encode()
+class MarkedLine:
+    """An encoder that says in every line which sink wrote it."""
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+
+    def __call__(self, value: Any) -> bytes:
+        return f"{self.mark}{value!r}\n".encode()

@@ -163,7 +163,8 @@ class Simulation:
         self.processes: dict[tuple[int, int], SimulatedProcess] = {}
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
         self.later: list[tuple[int, int, Callable[[], None]]] = []
-        self.delivered: dict[str, list[Any]] = {}
+        self.delivered: dict[str, dict[int, list[Any]]] = {}
+        """What the client got, by uid of the sink and subtask."""
         self.statuses: list[JobStatus] = []
         self.trace: list[str] = []
         self.ticks = 0
@@ -206,7 +207,7 @@ class Simulation:
         return b"public", b"secret"
 
     def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
-        self.delivered.setdefault(uid, []).extend(values)
+        self.delivered.setdefault(uid, {}).setdefault(subtask, []).extend(values)
 
     def client_keeps_up(self) -> bool:
         return self.rng.random() < 0.7
@@ -227,13 +228,15 @@ class Simulation:
 
     # --- running ------------------------------------------------------------------------------
 
-    def run(self) -> JobStatus:
-        """Run until the job is over."""
+    def run(self, cancel_at: int | None = None) -> JobStatus:
+        """Run until the job is over; a user cancels it at tick `cancel_at`."""
         self.master.start()
         while not self.master.status.is_terminal_state():
             self.ticks += 1
             if self.ticks > MAX_TICKS:
                 raise AssertionError(f"the job hangs: {self.describe()}")
+            if self.ticks == cancel_at:
+                self.master.cancel()
             self._tick()
         return self.master.status
 

@@ -1,0 +1,196 @@
+"""Scenarios: one seed decides a program, how it is run, and what goes wrong meanwhile.
+
+    Scenario(4711).run().verify()
+
+`verify` compares what was committed with the program's model and looks for what must not be left
+over. The suite runs a thousand scenarios; `replay` tells the story of one.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import pickle
+import random
+from dataclasses import replace
+from typing import Any
+
+from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
+from penstock.checkpoint.store import CheckpointStore
+from penstock.common.configuration import Configuration
+from penstock.common.job_status import JobStatus
+from penstock.common.settings import RuntimeSettings
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.restart import FixedDelayRestart
+from penstock.testing.faults import FaultRates, FaultyFileSystem
+from penstock.testing.programs import ExpectedSink, ProgramBuilder
+from penstock.testing.simulator import Simulation
+from penstock.testing.stages import begin_run
+
+
+class Scenario:
+    """A job under the simulator, decided by `seed`."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        rng = random.Random(seed)
+        self.checkpointing = rng.random() < 0.9
+        self.at_least_once = self.checkpointing and rng.random() < 0.1
+        self.rates = _rates(rng)
+        self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
+        env = StreamExecutionEnvironment(Configuration())
+        if rng.random() < 0.15:
+            env.disable_operator_chaining()
+        env.set_buffer_timeout(rng.choice((0, 5, 100)))
+        env.set_max_parallelism(rng.choice((4, 128, 128)))
+        self.program = ProgramBuilder(rng, env, self.filesystem.uri, seed, self.at_least_once)
+        self.program.build()
+        self.job = self._job(rng, env._assemble(f"seed {seed}"))
+        self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
+        self.cancel_at = rng.randrange(1, 1500) if rng.random() < 0.04 else None
+
+    def _job(self, rng: random.Random, job: Job) -> Job:
+        job_id = f"{self.seed:032x}"
+        mode = CheckpointMode.AT_LEAST_ONCE if self.at_least_once else CheckpointMode.EXACTLY_ONCE
+        checkpoints, store = CheckpointSettings(), None
+        if self.checkpointing:
+            interval = rng.choice((5, 10, 20, 50, 200))
+            timeout = rng.choice((100, 3000, 600_000))
+            checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
+            store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
+        settings = RuntimeSettings(
+            exactly_once=not self.at_least_once,
+            buffer_timeout_ms=job.settings.buffer_timeout_ms,
+            credits=rng.randrange(1, 5),
+            buffer_records=rng.choice((1, 2, 5, 20, 256)),
+            step_records=rng.choice((1, 3, 10, 64)),
+        )
+        restart = FixedDelayRestart(2**31, rng.choice((0, 10, 1000)))
+        return replace(
+            job,
+            id=job_id,
+            settings=settings,
+            checkpoints=checkpoints,
+            store=store,
+            restart=restart,
+        )
+
+    def run(self) -> Scenario:
+        """Run it to its end."""
+        begin_run(self.seed)
+        try:
+            self.simulation.run(self.cancel_at)
+        finally:
+            self.filesystem.forget()
+        return self
+
+    # --- what must hold at the end ------------------------------------------------------------
+
+    def verify(self) -> None:
+        """AssertionError unless everything is as it must be."""
+        problems = self.problems()
+        assert not problems, f"seed {self.seed}: " + "; ".join(problems)
+
+    def problems(self) -> list[str]:
+        status = self.simulation.master.status
+        if self.cancel_at is not None and status is JobStatus.CANCELED:
+            return self._after_cancel()
+        if status is not JobStatus.FINISHED:
+            return [f"the job is {status.name}: {self.simulation.master.error}"]
+        # Without checkpoints a job starts all over again, and what is out is out.
+        restarted = self.simulation.master.progress().restarts > 0
+        at_least_once = self.at_least_once or (restarted and not self.checkpointing)
+        found = [s.differences(self.arrived(s), at_least_once) for s in self.program.sinks]
+        return [problem for problem in found if problem is not None] + self._left_over()
+
+    def _after_cancel(self) -> list[str]:
+        """Whatever is out must be part of what would have come out."""
+        return [
+            f"{sink.uid}: {surplus}"
+            for sink in self.program.sinks
+            if sink.branch.add_up is None and not self.at_least_once and self.checkpointing
+            for surplus in [sink.surplus(self.arrived(sink))]
+            if surplus
+        ]
+
+    def arrived(self, sink: ExpectedSink) -> list[list[Any]]:
+        """The records that are out, by subtask of the sink, in their order."""
+        if sink.mark is None:
+            by_subtask = self.simulation.delivered.get(sink.uid, {})
+            return [[pickle.loads(value) for value in by_subtask[i]] for i in sorted(by_subtask)]
+        subtasks: dict[int, list[Any]] = {}
+        for _, subtask, _, data in sorted(self._committed()):
+            lines = (line for line in data.splitlines() if line.startswith(sink.mark))
+            values = (ast.literal_eval(line.removeprefix(sink.mark)) for line in lines)
+            subtasks.setdefault(subtask, []).extend(values)
+        return list(subtasks.values())
+
+    def _committed(self) -> list[tuple[int, int, int, str]]:
+        """(attempt, subtask, number, content) of every visible file."""
+        files = []
+        for path, data in self.filesystem.files.items():
+            name = path.rsplit("/", 1)[1]
+            if path.startswith("/out/") and not name.startswith("."):
+                attempt, subtask, count = name.split("-")[-3:]
+                files.append((int(attempt), int(subtask), int(count), data.decode()))
+        return files
+
+    def _left_over(self) -> list[str]:
+        files = self.filesystem.files
+        unfinished = [path for path in files if path.startswith("/out/.")]
+        checkpoints = [path for path in files if path.startswith("/checkpoints/")]
+        if self.filesystem.failed_deletes:
+            # Cleaning up was tried and failed, which is logged and fails no job.
+            return []
+        return [f"{path} is left over" for path in unfinished + checkpoints]
+
+    # --- the story ----------------------------------------------------------------------------
+
+    def story(self) -> str:
+        """The program, the settings and what happened, for people to read."""
+        simulation, counts = self.simulation, self.simulation.master._coordinator.counts
+        progress = simulation.master.progress()
+        lines = [f"seed {self.seed}", "", "the program:", *(f"  {x}" for x in self.program.lines)]
+        lines += ["", "as a graph:", self.job.graph.job.describe(), ""]
+        lines += [f"settings: {self.job.settings}", f"checkpoints: {self.job.checkpoints}"]
+        lines += [f"faults to come: {self.rates}", f"cancel at: {self.cancel_at}", ""]
+        lines += ["what went wrong:", *(f"  {fault}" for fault in simulation.faults), ""]
+        lines += [f"statuses: {', '.join(status.name for status in simulation.statuses)}"]
+        lines += [f"{simulation.ticks} ticks, {progress.attempt} attempts, {counts}"]
+        lines += [f"trace: {len(simulation.trace)} events, digest {simulation.digest()}"]
+        return "\n".join(lines)
+
+
+def _rates(rng: random.Random) -> FaultRates:
+    if rng.random() < 0.1:
+        return FaultRates()
+
+    def sometimes(rate: float) -> float:
+        return rate * rng.choice((0.0, 0.0, 1.0, 3.0))
+
+    return FaultRates(
+        storage_error=sometimes(0.01),
+        storage_crash=sometimes(0.01),
+        crash_at=rng.randrange(1, 100) if rng.random() < 0.3 else None,
+        crash=sometimes(0.0005),
+        freeze=sometimes(0.0003),
+        lost_frame=sometimes(0.001),
+        slow=sometimes(0.001),
+        budget=rng.randrange(1, 7),
+    )
+
+
+def replay(seed: int) -> int:
+    """Run one seed with all its log, and tell its story; 1 if something was wrong."""
+    logging.basicConfig(level=logging.WARNING, format="  log: %(message)s")
+    scenario = Scenario(seed)
+    problems: list[str]
+    try:
+        problems = scenario.run().problems()
+    except Exception as error:
+        logging.exception("the simulation ended")
+        problems = [f"{type(error).__name__}: {error}"]
+    print(scenario.story())
+    print("\n".join(["", *(f"WRONG: {p}" for p in problems)]) if problems else "\nall is well")
+    return 1 if problems else 0

@@ -1,0 +1,66 @@
+"""Segments: what was written comes back, by key group, and damage is seen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.errors import CorruptCheckpointError
+from penstock.state.segments import GroupBlock, decode_segment, encode_segment
+
+blocks = st.lists(
+    st.builds(
+        GroupBlock,
+        st.text(max_size=5),
+        st.sampled_from(["value", "timers"]),
+        st.integers(0, 127),
+        st.binary(max_size=30),
+    ),
+    max_size=8,
+)
+
+
+@given(blocks, st.integers(0, 128), st.integers(0, 128))
+def test_the_blocks_of_the_asked_for_groups_come_back_in_order(written, start, stop):
+    found = list(decode_segment(encode_segment(written), range(start, stop)))
+    assert found == [block for block in written if start <= block.group < stop]
+
+
+SEGMENT = encode_segment([GroupBlock("s", "value", 3, b"payload"), GroupBlock("t", "map", 9, b"x")])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PSEG", b"JUNK" + SEGMENT[4:], SEGMENT[:4] + b"\x09\x00" + SEGMENT[6:], SEGMENT[:20]],
+    ids=["empty", "short", "magic", "version", "index cut short"],
+)
+def test_what_is_not_a_segment_is_refused(data):
+    with pytest.raises(CorruptCheckpointError):
+        list(decode_segment(data, range(128)))
+
+
+def test_a_handle_sees_every_truncation():
+    handle = SegmentHandle.of("shared/s", SEGMENT, range(128))
+    handle.verify(SEGMENT)
+    for length in range(len(SEGMENT)):
+        with pytest.raises(CorruptCheckpointError, match=r"shared/s .* cut short"):
+            handle.verify(SEGMENT[:length])
+
+
+def test_a_handle_sees_every_flipped_byte():
+    handle = SegmentHandle.of("shared/s", SEGMENT, range(128))
+    for position in range(len(SEGMENT)):
+        damaged = bytearray(SEGMENT)
+        damaged[position] ^= 1
+        with pytest.raises(CorruptCheckpointError, match="shared/s was altered"):
+            handle.verify(bytes(damaged))
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_a_handle_knows_which_groups_it_overlaps(first, size, start, stop):
+    groups, asked = range(first, first + size), range(start, stop)
+    handle = SegmentHandle.of("s", b"", groups)
+    expected = bool(set(groups) & set(asked))
+    assert handle.overlaps(asked) == expected or not (groups and asked)

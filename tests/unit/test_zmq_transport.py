@@ -1,0 +1,224 @@
+"""The network between slots, on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+import zmq
+
+from penstock.errors import ChannelBrokenError
+from penstock.network.curve import new_keys, secure_client
+from penstock.network.frames import Frame, FrameKind
+from penstock.network.wakeup import Wakeup
+from penstock.network.zmq_transport import ZmqTransport
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def make():
+    """Opens transports and closes them at the end."""
+    opened = []
+
+    def open_transport(keys):
+        wakeup = Wakeup()
+        transport = ZmqTransport("127.0.0.1", *keys, wakeup)
+        opened.append((transport, wakeup))
+        return transport
+
+    yield open_transport
+    for transport, wakeup in opened:
+        if not transport._context.closed:
+            transport.close()
+        wakeup.close()
+
+
+@pytest.fixture
+def pair(make):
+    """Two transports with the keys of one attempt, connected in both directions."""
+    keys = new_keys()
+    left, right = make(keys), make(keys)
+    left.connect({1: right.address})
+    right.connect({0: left.address})
+    return left, right
+
+
+def frame(sequence, payload=b""):
+    return Frame(FrameKind.DATA, 1, 0, 0, 1, sequence, payload)
+
+
+def receive(transport, count):
+    """`count` frames, or fewer if they take too long."""
+    frames, deadline = [], time.monotonic() + PATIENCE
+    while len(frames) < count and time.monotonic() < deadline:
+        transport.wait(50)
+        frames.extend(transport.receive())
+    return frames
+
+
+def until(condition, transport):
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        transport.wait(20)
+        transport.receive()
+    return condition()
+
+
+def test_frames_arrive_in_order(pair):
+    left, right = pair
+    sent = [frame(n, b"%d" % n) for n in range(500)]
+    for each in sent:
+        left.send(1, each)
+    assert receive(right, 500) == sent
+
+
+def test_both_directions_are_independent(pair):
+    left, right = pair
+    left.send(1, frame(1, b"to right"))
+    right.send(0, frame(2, b"to left"))
+    assert receive(right, 1) == [frame(1, b"to right")]
+    assert receive(left, 1) == [frame(2, b"to left")]
+
+
+def test_a_big_payload_arrives_whole(pair):
+    left, right = pair
+    payload = bytes(range(256)) * (16 << 10)
+    left.send(1, frame(1, payload))
+    left.send(1, frame(2, b"small"))
+    [big, small] = receive(right, 2)
+    assert big.payload == payload
+    assert small == frame(2, b"small")
+
+
+def test_sending_does_not_wait_for_the_receiver(pair):
+    left, right = pair
+    payload = bytes(100_000)
+    started = time.monotonic()
+    for n in range(200):
+        left.send(1, frame(n, payload))
+    assert time.monotonic() - started < 5
+    assert [each.sequence for each in receive(right, 200)] == list(range(200))
+
+
+def test_receive_never_blocks(pair):
+    started = time.monotonic()
+    assert pair[0].receive() == []
+    assert time.monotonic() - started < 1
+
+
+def test_waiting_ends_when_time_is_up_and_when_woken(make):
+    transport = make(new_keys())
+    started = time.monotonic()
+    transport.wait(30)
+    assert 0.02 < time.monotonic() - started < 5
+    threading.Timer(0.05, transport._wakeup.wake).start()
+    started = time.monotonic()
+    transport.wait(20_000)
+    assert time.monotonic() - started < 5
+
+
+def test_garbage_from_a_stranger_is_counted_and_harms_nobody(pair):
+    left, right = pair
+    host, port = right.address.removeprefix("tcp://").split(":")
+    with socket.create_connection((host, int(port))) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
+        assert until(lambda: right.strangers() > 0, right)
+    left.send(1, frame(1, b"still here"))
+    assert receive(right, 1) == [frame(1, b"still here")]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_strangers_are_counted_and_members_are_not(make, count):
+    keys = new_keys()
+    transport = make(keys)
+    host, port = transport.address.removeprefix("tcp://").split(":")
+    members = [make(keys) for _ in range(3)]
+    for n in range(max(count, len(members))):
+        if n < count:
+            with socket.create_connection((host, int(port))) as stranger:
+                stranger.sendall(b"\xff" + bytes(8) + b"\x7f" + b"nonsense" * 20)
+        if n < len(members):
+            members[n].connect({0: transport.address})
+            members[n].send(0, frame(n))
+    assert len(receive(transport, 3)) == 3
+    assert until(lambda: transport.strangers() == count, transport)
+    transport.wait(50)
+    assert transport.strangers() == count
+
+
+def test_a_client_with_another_key_is_refused(make):
+    server_keys = new_keys()
+    transport = make(server_keys)
+    context = zmq.Context()
+    stranger = context.socket(zmq.PUSH)
+    stranger.linger = 0
+    try:
+        secure_client(stranger, *new_keys(), server_keys[0])
+        stranger.connect(transport.address)
+        stranger.send_multipart([b"head", b"payload"])
+        assert until(lambda: transport.strangers() > 0, transport)
+        assert transport._guard.refused > 0
+        assert transport.receive() == []
+    finally:
+        stranger.close()
+        context.term()
+
+
+def test_a_client_without_a_key_is_refused(make):
+    transport = make(new_keys())
+    context = zmq.Context()
+    stranger = context.socket(zmq.PUSH)
+    stranger.linger = 0
+    try:
+        stranger.connect(transport.address)
+        stranger.send_multipart([b"head", b"payload"])
+        assert until(lambda: transport.strangers() > 0, transport)
+        assert transport.receive() == []
+    finally:
+        stranger.close()
+        context.term()
+
+
+def test_slots_of_different_attempts_do_not_connect(make):
+    old, new = make(new_keys()), make(new_keys())
+    old.connect({1: new.address})
+    old.send(1, frame(1, b"from the past"))
+    deadline = time.monotonic() + 0.5
+    while time.monotonic() < deadline:
+        new.wait(20)
+        assert new.receive() == []
+
+
+def test_a_peer_that_disappears_breaks_the_channel(pair):
+    left, right = pair
+    left.send(1, frame(1))
+    assert receive(right, 1)
+    right.close()
+
+    def wait():
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            left.wait(50)
+
+    with pytest.raises(ChannelBrokenError, match="the connection to slot 1 was lost"):
+        wait()
+
+
+def test_a_frame_that_cannot_be_read_breaks_the_channel(make):
+    keys = new_keys()
+    transport = make(keys)
+    context = zmq.Context()
+    member = context.socket(zmq.PUSH)
+    member.linger = 0
+    try:
+        secure_client(member, *keys, keys[0])
+        member.connect(transport.address)
+        member.send_multipart([b"junk", b"payload"])
+        with pytest.raises(ChannelBrokenError, match="a frame from a peer cannot be read"):
+            receive(transport, 1)
+    finally:
+        member.close()
+        context.term()
