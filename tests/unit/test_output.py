@@ -136,7 +136,9 @@ def test_the_limit_grows_step_by_step_up_to_the_most():
     assert sorted(set(limits)) == [8, 16, 32, 64, 100]
 
 
-@pytest.mark.parametrize("size", [None, lambda batch: sum(map(len, batch))], ids=["local", "remote"])
+@pytest.mark.parametrize(
+    "size", [None, lambda batch: sum(map(len, batch))], ids=["local", "remote"]
+)
 def test_large_records_make_small_buffers(size):
     sender = Sender(credits=10_000, most=256, size=size)
     record = b"x" * (TARGET_BUFFER_BYTES // 4)

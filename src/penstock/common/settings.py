@@ -16,7 +16,7 @@ class RuntimeSettings:
     """Buffers that may be under way in a channel."""
     buffer_records: int = 256
     """Records that a buffer holds at most."""
-    step_records: int = 4096
+    step_records: int = 1024
     """Records that a subtask processes at most before the next one has its turn."""
     heartbeat_interval_ms: int = 500
     redact_records: bool = False

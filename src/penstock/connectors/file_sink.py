@@ -7,6 +7,7 @@ leading dot. Readers that skip dot files, as Spark does, never see a half file.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,9 @@ class FileSink(Sink):
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
     """The start of the name of every unfinished file of one sink of one job."""
-    return f".{prefix}-{job_id[:8]}-{uid[:8]}-"
+    # A digest: uids that people choose often begin alike, and sinks may share a directory.
+    sink = hashlib.sha256(uid.encode()).hexdigest()[:8]
+    return f".{prefix}-{job_id[:8]}-{sink}-"
 
 
 class _FileWriter(SinkWriter):

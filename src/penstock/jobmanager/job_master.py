@@ -238,7 +238,13 @@ class JobMaster:
         self._enumerators = start.enumerators
         self._at_end.clear()
         self._withheld.clear()
-        self._references = {start.checkpoint: start.references} if start.checkpoint else {}
+        self._references = {
+            checkpoint: paths
+            for checkpoint, paths in self._references.items()
+            if checkpoint < start.checkpoint
+        }
+        if start.checkpoint:
+            self._references[start.checkpoint] = start.references
         self._liveness = self._new_liveness()
         self._addresses.clear()
         self._enter(Phase.STARTING, self.job.timeouts.registration)
@@ -489,13 +495,15 @@ class JobMaster:
         undecided = self._coordinator.attempt_ended()
         if undecided is not None:
             self._undecided.append(undecided)
-        if self._launched:
+        if not self._launched:
+            self._ended()
+        elif final is JobStatus.FINISHED:
+            self._tell_all(Leave(self.job.timeouts.finish))
+            self._enter(Phase.UNLAUNCHING, self.job.timeouts.finish)
+        else:
             self._tell_all(Leave())
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
-            if final is not JobStatus.FINISHED:
-                self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
-        else:
-            self._ended()
+            self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
 
     def _ended(self) -> None:
         assert self._final is not None

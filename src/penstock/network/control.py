@@ -101,7 +101,6 @@ class ControlClient:
         self._heartbeat: Callable[[], Heartbeat] | None = None
         self._interval_s = 0.5
         self._timeout_s = 15.0
-        self._grace_s = 1.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-control", daemon=True)
 
@@ -161,7 +160,7 @@ class ControlClient:
                     continue
                 message = pickle.loads(payload)
                 if isinstance(message, Leave):
-                    must_leave = heard + self._grace_s
+                    must_leave = heard + message.grace_ms / 1000
                 self._incoming.put(message)
                 self._wakeup.wake()
             now = time.monotonic()

@@ -228,4 +228,9 @@ class EndAttempt:
 
 @dataclass(frozen=True)
 class Leave:
-    """End the slot's process: it is not wanted (any more)."""
+    """End the slot's process: it is not wanted (any more).
+
+    Its functions are closed first; a process that has not ended after `grace_ms` ends itself.
+    """
+
+    grace_ms: int = 1000

@@ -24,7 +24,7 @@ from penstock.runtime.chain import EMPTY_CHAIN, Exchange, compile_chain
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
-from penstock.runtime.failure import user_error
+from penstock.runtime.failure import user_error, user_frames
 from penstock.runtime.gate import InputChannel, InputGate
 from penstock.runtime.operators import (
     RuntimeFunction,
@@ -171,11 +171,8 @@ class _Builder:
                 raise
             except Exception as error:
                 origin = FailureOrigin(node.name, subtask.index, vertex.parallelism)
-                # The first frame is this one; what follows is the user's.
-                tb = error.__traceback__
-                while tb is not None and "penstock" in tb.tb_frame.f_globals.get("__name__", ""):
-                    tb = tb.tb_next
-                raise user_error(error, tb, origin) from None
+                user_tb = user_frames(error.__traceback__) or error.__traceback__
+                raise user_error(error, user_tb, origin) from None
         return operators
 
     def _operator(

@@ -261,9 +261,10 @@ class _Writer:
         """Go through what `function` returned; of a generator the shape is known."""
         each = self._variable("v")
         if not inspect.isgeneratorfunction(function):
-            refuse = self._name("refuse", node, _refusal(node))
+            refuse = self._constant("refuse", _refuse)
             self._line(depth, f"if {result} is None: {result} = ()")
-            self._line(depth, f"elif {result}.__class__ in wrong_shapes: {refuse}({result})")
+            check = f"elif {result}.__class__ in wrong_shapes: {refuse}({result})"
+            self._line(depth, check, node, "check", record)
         self._line(depth, f"for {each} in {result}:", node, "iterate", record)
         self._successors(node, each, depth + 1)
 
@@ -345,14 +346,11 @@ class _Writer:
         return name
 
 
-def _refusal(node: StreamNode) -> Callable[[Any], None]:
-    def refuse(result: Any) -> None:
-        raise ResultShapeError(
-            f"operator {node.name!r} returned a {type(result).__name__} where a list, a generator "
-            f"or None is expected; wrap it in a list to emit it as one record"
-        )
-
-    return refuse
+def _refuse(result: Any) -> None:
+    raise ResultShapeError(
+        f"a {type(result).__name__} was returned where a list, a generator or None is expected; "
+        "wrap it in a list to emit it as one record"
+    )
 
 
 def _checked_partition(partitioning: CustomPartitioning, count: int) -> Callable[[Any], int]:

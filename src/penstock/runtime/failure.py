@@ -18,25 +18,53 @@ _SHOWN_RECORD = 200
 
 
 def explain(
-    error: BaseException, chain: CompiledChain | None, subtask: int, parallelism: int, redact: bool
+    error: BaseException,
+    chain: CompiledChain | None,
+    subtask: int,
+    parallelism: int,
+    redact: bool,
+    vertex: str | None = None,
 ) -> PenstockError:
-    """`error`, raised while `chain` ran, as something that can be sent and shown."""
+    """`error`, raised while `chain` of `vertex` ran, as something that can be sent and shown."""
     found = _find(error.__traceback__, chain)
     if found is None:
-        return error if isinstance(error, PenstockError) else _internal(error)
+        if isinstance(error, PenstockError):
+            return error
+        user_tb = user_frames(error.__traceback__)
+        if vertex is None or user_tb is None:
+            return _internal(error)
+        # A user's function that is called outside the loop: by a reader, for example.
+        return user_error(error, user_tb, FailureOrigin(vertex, subtask, parallelism))
     place, frame_tb = found
     origin = FailureOrigin(place.node.name, subtask, parallelism, _record(place, frame_tb, redact))
-    user_tb = frame_tb.tb_next
+    inner_tb = frame_tb.tb_next
     if isinstance(error, PenstockError) and not isinstance(error, UserFunctionError):
         return _located(error, origin)
-    if user_tb is None and place.action == "route":
+    if inner_tb is None and place.action == "route":
         return UnsupportedKeyError(f"a key cannot be used: {error}; in {origin}")
-    if user_tb is None and place.action == "iterate":
+    if inner_tb is None and place.action == "iterate" and _not_iterable(error):
         return ResultShapeError(
             f"a function returned something that is not a list, a generator or None: {error}; "
             f"in {origin}"
         )
-    return user_error(error, user_tb, origin)
+    return user_error(error, user_frames(inner_tb) or inner_tb, origin)
+
+
+def user_frames(tb: TracebackType | None) -> TracebackType | None:
+    """`tb` from the first frame that is not Penstock's; None if all are."""
+    while tb is not None and _is_ours(tb):
+        tb = tb.tb_next
+    return tb
+
+
+def _is_ours(tb: TracebackType) -> bool:
+    package = tb.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+    return package == "penstock" or tb.tb_frame.f_code.co_filename.startswith("<chain ")
+
+
+def _not_iterable(error: BaseException) -> bool:
+    # An iterator written in C, such as `map`, raises without a frame too, but not this.
+    return isinstance(error, TypeError) and str(error).endswith("object is not iterable")
 
 
 def user_error(

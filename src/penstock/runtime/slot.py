@@ -194,9 +194,11 @@ class Slot:
         if task is None:
             self._fail_with(explain(error, None, 0, 1, False))
             return
-        parallelism = self._graph.job.vertex(task.id.vertex).parallelism
+        vertex = self._graph.job.vertex(task.id.vertex)
         redact = self._settings.redact_records
-        self._fail_with(explain(error, task.chain, task.id.index, parallelism, redact))
+        self._fail_with(
+            explain(error, task.chain, task.id.index, vertex.parallelism, redact, vertex.name)
+        )
 
     def fail(self, error: BaseException) -> None:
         """Something outside a subtask's step failed: work done off the loop, or the network."""

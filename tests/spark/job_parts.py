@@ -1,0 +1,251 @@
+"""What the jobs of these tests are made of. A module of its own, because slots import it by name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from penstock.common import Configuration, Types
+from penstock.common.clock import Clock
+from penstock.common.job_client import JobClient
+from penstock.connectors import (
+    EnumeratorContext,
+    QueueEnumerator,
+    ReaderContext,
+    Source,
+    SourceReader,
+)
+from penstock.datastream import (
+    KeyedProcessFunction,
+    MapFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.jobmanager.job_master import Progress
+
+KEYS = 17
+TIMEOUT = 60.0
+
+
+def environment(
+    parallelism: int = 1,
+    checkpoints: Path | None = None,
+    interval: str = "100 ms",
+    settings: dict[str, Any] | None = None,
+) -> StreamExecutionEnvironment:
+    """An environment; checkpoints go to `checkpoints` if given."""
+    values: dict[str, Any] = {"parallelism.default": parallelism, **(settings or {})}
+    if checkpoints is not None:
+        values["execution.checkpointing.interval"] = interval
+        values["execution.checkpointing.dir"] = checkpoints.as_uri()
+        values.setdefault("restart-strategy.fixed-delay.delay", "100 ms")
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(values))
+
+
+# --- functions --------------------------------------------------------------------------------
+
+
+class Count(KeyedProcessFunction):
+    """For every record (key, how many of this key so far, the record)."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[tuple[Any, int, Any]]:
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        yield ctx.get_current_key(), count, value
+
+
+class WithSubtask(MapFunction):
+    """For every record (the subtask that saw it, the record)."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value: Any) -> tuple[int, Any]:
+        return self._subtask, value
+
+
+class RaiseOnce(MapFunction):
+    """Passes records on; raises at the first `poison`, and never again while `marker` exists."""
+
+    def __init__(self, poison: Any, marker: Path) -> None:
+        self._poison = poison
+        self._marker = marker
+
+    def map(self, value: Any) -> Any:
+        if value == self._poison and not self._marker.exists():
+            self._marker.touch()
+            raise RuntimeError(f"cannot digest {value}")
+        return value
+
+
+def key_of(number: int) -> int:
+    return number % KEYS
+
+
+def as_line(counted: tuple[Any, int, Any]) -> str:
+    return " ".join(map(str, counted))
+
+
+class Sleep:
+    """Passes records on, each after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __call__(self, value: Any) -> Any:
+        time.sleep(self._seconds)
+        return value
+
+
+# --- a source that runs until it is told to end -----------------------------------------------
+
+
+class Ticker(Source):
+    """Numbers from 0 at a rate, until the file `stop` exists; subtask i of p makes i, i + p, ...
+
+    As with any unbounded source, where it ended is known only from what came out.
+    """
+
+    def __init__(self, stop: Path, rate_per_second: float) -> None:
+        self._stop = stop
+        self._rate = rate_per_second
+
+    def create_enumerator(self, context: EnumeratorContext, restored: Any) -> QueueEnumerator:
+        step = context.parallelism
+        splits = [{"next": i, "step": step} for i in range(step)]
+        return QueueEnumerator(splits if restored is None else restored)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return _TickerReader(self._stop, self._rate / context.parallelism, context.clock)
+
+
+class _TickerReader(SourceReader):
+    def __init__(self, stop: Path, rate: float, clock: Clock) -> None:
+        self._stop = stop
+        self._pause_ms = 1000 / rate
+        self._clock = clock
+        self._due_ms = 0.0
+        self._splits: list[dict[str, int]] = []
+
+    def add_splits(self, splits: list[Any]) -> None:
+        self._splits.extend(dict(split) for split in splits)
+        self._due_ms = self._clock.now_ms()
+
+    def poll(self, limit: int) -> list[Any] | None:
+        if not self._splits or self._stop.exists():
+            self._splits.clear()
+            return None
+        count = min(limit, int((self._clock.now_ms() - self._due_ms) / self._pause_ms))
+        self._due_ms += count * self._pause_ms
+        split = self._splits[0]
+        start, step = split["next"], split["step"]
+        split["next"] = start + count * step
+        return list(range(start, split["next"], step))
+
+    def next_poll_ms(self) -> int:
+        return int(self._due_ms + max(10, self._pause_ms))
+
+    def snapshot(self) -> list[Any]:
+        return [dict(split) for split in self._splits]
+
+
+# --- what came out ----------------------------------------------------------------------------
+
+
+def visible_lines(folder: Path) -> list[str]:
+    """The lines of the files that a reader of `folder` would see."""
+    files = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "_"))]
+    return [line for path in files for line in path.read_text().splitlines()]
+
+
+def check_counts(counted: Iterable[tuple[int, int, int]], parallelism: int) -> int:
+    """Every number from the source once, every count of every key once; how many there were.
+
+    `counted` are records of `Count` over a source whose subtask i of `parallelism` makes the
+    numbers i, i + parallelism, ... without a gap.
+    """
+    records = [tuple(map(int, record)) for record in counted]
+    numbers = Counter(number for _, _, number in records)
+    assert not [number for number, times in numbers.items() if times > 1], "counted twice"
+    for subtask in range(parallelism):
+        own = [number for number in numbers if number % parallelism == subtask]
+        assert len(own) == max(own, default=subtask - parallelism) // parallelism + 1, "left out"
+    by_key: dict[int, list[int]] = {}
+    for key, count, number in records:
+        assert key == key_of(number)
+        by_key.setdefault(key, []).append(count)
+    for key, counts in by_key.items():
+        assert sorted(counts) == list(range(1, len(counts) + 1)), f"the counts of key {key}"
+    return len(records)
+
+
+def check_output(folder: Path, parallelism: int) -> int:
+    """`check_counts` on the lines that a file sink has made visible."""
+    return check_counts((line.split() for line in visible_lines(folder)), parallelism)
+
+
+# --- looking at jobs and processes ------------------------------------------------------------
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
+    """Wait until `condition()` is true; what it returned."""
+    deadline = time.monotonic() + timeout
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout:g} s: {what}")
+        time.sleep(0.02)
+
+
+def running(job: JobClient, attempt: int = 1, checkpoints: int = 0) -> Progress:
+    """Wait until records flow in this attempt or a later one; the job's progress then."""
+
+    def flows() -> Progress | None:
+        result = job.get_job_execution_result()
+        if result.done():
+            result.result()
+            raise AssertionError("the job ended before that")
+        progress: Progress = job.progress()
+        there = progress.attempt >= attempt and progress.completed_checkpoints >= checkpoints
+        moved = any(metrics.records_in for metrics in progress.metrics.values())
+        return progress if there and moved else None
+
+    return until(flows, f"records flow in attempt {attempt}")
+
+
+def slot_pids(progress: Progress) -> list[int]:
+    return [pid for _, pid in progress.slots.values()]
+
+
+def is_slot(pid: int) -> bool:
+    """Whether the process runs a slot: it listens for other slots.
+
+    Spark keeps the process of a slot that ended, idle, for its next task.
+    """
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        listening = [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+        return bool(listening)
+    return False
+
+
+def records_in(progress: Progress, vertex: int) -> int:
+    """How many records the subtasks of a vertex have taken in."""
+    return sum(m.records_in for subtask, m in progress.metrics.items() if subtask.vertex == vertex)
+
+
+def pid_of_slot(value: Any) -> int:
+    return os.getpid()
