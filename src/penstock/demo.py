@@ -26,7 +26,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.jobmanager.job_master import Progress
+from penstock.jobmanager.progress import Progress
 
 PAYMENTS = 48_000
 PER_SECOND = 4_000

@@ -15,7 +15,7 @@ from penstock.spark.session import session_for
 # Slots and drivers in other processes import the modules beside this file by name.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from drivers import run_driver, start_driver  # noqa: E402
+from drivers import run_driver, start_driver
 
 __all__ = ["launcher", "run_driver", "session", "start_driver"]
 

@@ -1,4 +1,4 @@
-"""What the jobs of these tests are made of. A module of its own, because slots import it by name."""
+"""What the jobs of these tests are made of; a module of its own, for slots import it by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.jobmanager.job_master import Progress
+from penstock.jobmanager.progress import Progress
 
 KEYS = 17
 TIMEOUT = 60.0

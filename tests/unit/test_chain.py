@@ -98,7 +98,9 @@ def test_a_fork_is_written_out_twice(cluster):
         source.filter(one).print()
 
     loop = loop_of(cluster(build))
-    assert loop.index("f_2(v0)") < loop.index("f_4(v0)")
+    assert loop.index("f_2(v1)") < loop.index("f_4(v0)")
+    assert "v1 = isolate(v0)" in loop, "what one branch changes, the other does not see"
+    assert "isolate(v0)" not in loop_of(cluster(build, object_reuse=True))
 
 
 def test_the_text_is_found_by_tracebacks_and_goes_with_the_subtask(cluster):

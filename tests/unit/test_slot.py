@@ -422,6 +422,23 @@ def test_only_what_changed_is_written_again(cluster, store):
     assert running.snapshots(1)[1, 0].size > 0 and running.snapshots(2)[1, 0].size == 0
 
 
+@pytest.mark.parametrize("uid", ["a/b", "../../up", "ü *?", "x" * 500])
+def test_a_uid_may_hold_any_character(cluster, tmp_path, uid):
+    def build(env):
+        stream = env.from_source(Once("a", "b"), NONE, "once").key_by(one)
+        stream.process(Count()).uid(uid).sink_to(CollectSink())
+
+    store = CheckpointStore(str(tmp_path / "checkpoints"), "job")
+    running = cluster(build, store=store).run()
+    running.trigger(1)
+    snapshots = running.run().snapshots(1)
+    restored = {tuple(subtask): snapshot for subtask, snapshot in snapshots.items()}
+    again = cluster(build, store=store, restored=restored)
+    assert not again.run().failures()
+    store.discard_all()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "checkpoints"]
+
+
 def test_storage_that_fails_declines_the_checkpoint_and_not_the_job(cluster, store, monkeypatch):
     running = cluster(counting(["a", "b"] * 200), store=store, buffer_records=4)
     steps(running, 4)

@@ -92,6 +92,8 @@ class CheckpointCoordinator(Generic[S]):
         """When `due` or `expired` may change their answer."""
         if self.pending is None:
             return self._next_due_ms
+        if self.pending.writing:
+            return None
         return self.pending.triggered_ms + self._settings.timeout_ms
 
     def due(self, now_ms: int) -> bool:

@@ -46,4 +46,4 @@ class JobClient(ABC):
 
     @abstractmethod
     def progress(self) -> Any:
-        """A picture of the running job (`penstock.jobmanager.job_master.Progress`)."""
+        """A picture of the running job (`penstock.jobmanager.progress.Progress`)."""

@@ -54,7 +54,7 @@ class FileSink(Sink):
 def _owner(prefix: str, job_id: str, uid: str) -> str:
     """The start of the name of every unfinished file of one sink of one job."""
     # A digest: uids that people choose often begin alike, and sinks may share a directory.
-    sink = hashlib.sha256(uid.encode()).hexdigest()[:8]
+    sink = hashlib.sha256(f"{job_id} {uid}".encode()).hexdigest()[:8]
     return f".{prefix}-{job_id[:8]}-{sink}-"
 
 

@@ -33,7 +33,11 @@ class TextFileSource(Source):
         self._paths = paths
         self._encoding = encoding
         # Fail where the program is written, not later in a slot.
-        if "\n".encode(encoding) != b"\n":
+        try:
+            splittable = "\n".encode(encoding) == b"\n"
+        except LookupError as error:
+            raise ProgramError(f"there is no charset {encoding}") from error
+        if not splittable:
             raise ProgramError(f"text files in {encoding} cannot be split into lines; use UTF-8")
         self._files()
 
@@ -111,7 +115,7 @@ class _LineReader(SourceReader):
             text = block.decode(self._encoding)
         except UnicodeDecodeError as error:
             raise RecordError(
-                f"{split['file']}, from byte {split['position']}: a line is not "
+                f"{split['file']}, at byte {split['position'] + error.start}: a line is not "
                 f"{self._encoding}: {error}"
             ) from error
         split["position"] += len(block)

@@ -63,7 +63,10 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def write(self, value: Any) -> None:
-        """Take one record."""
+        """Take one record: leave it as it is, and keep a copy, not the record itself.
+
+        Once this returns, whoever made the record may change it.
+        """
 
     def has_room(self) -> bool:
         """Whether `write` may be called; while not, the pressure travels up to the sources."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ class DataStream:
         if limit is None:
             return results
         with results:
-            return [value for value, _ in zip(results, range(limit), strict=False)]
+            return list(itertools.islice(results, limit))
 
     # --- settings of the last operator --------------------------------------------------------
 

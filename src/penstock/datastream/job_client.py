@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_status import JobStatus
-from penstock.jobmanager.job_master import Progress
+from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.runner import JobRunner
 
 _INTERRUPT_SECONDS = 2.0

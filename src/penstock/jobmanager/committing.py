@@ -51,8 +51,8 @@ class Commits:
             for value in values:
                 known.pop(_name(value), None)
 
-    def restored(self, committables: Committables) -> None:
-        """A new attempt starts where these were committed."""
+    def restored(self) -> None:
+        """A new attempt starts, and all that its checkpoint covers is committed."""
         self._unconfirmed = {}
 
     def commit(self, committables: Committables) -> None:

@@ -16,12 +16,9 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, unreferenced
 from penstock.checkpoint.handles import SubtaskSnapshot
-from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
 from penstock.connectors.source import SplitEnumerator
@@ -33,19 +30,17 @@ from penstock.errors import (
     SlotLostError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
-from penstock.jobmanager.committing import Commits, merge
+from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.liveness import Liveness
-from penstock.jobmanager.recovery import StartPoint, find_start
-from penstock.jobmanager.results import ResultGate
+from penstock.jobmanager.progress import Progress
+from penstock.jobmanager.recovery import StartPoint, find_start, settle_output
 from penstock.network.messages import (
-    Abort,
     Acknowledge,
     AssignSplits,
     AtEnd,
     Channel,
-    Complete,
     Decline,
     Deploy,
     EmitCredit,
@@ -60,8 +55,6 @@ from penstock.network.messages import (
     Running,
     SplitRequest,
     Stopped,
-    SubtaskMetrics,
-    Trigger,
     credits_of,
 )
 
@@ -82,22 +75,6 @@ class Phase(enum.Enum):
     ENDED = "nothing: the job is over"
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A picture of the job for people to look at."""
-
-    status: JobStatus
-    attempt: int
-    restarts: int
-    completed_checkpoints: int
-    failed_checkpoints: int
-    last_checkpoint_ms: int | None
-    metrics: dict[SubtaskId, SubtaskMetrics]
-    slots: dict[int, tuple[str, int]]
-    """Host and process id by slot."""
-    strangers: int
-
-
 class JobMaster:
     """Runs one job."""
 
@@ -110,12 +87,7 @@ class JobMaster:
         self._clock = environment.clock
         self._graph = job.graph
         self._subtasks = self._graph.subtasks()
-        first = max(job.store.ids(), default=0) + 1 if job.store is not None else 1
-        self._coordinator: CheckpointCoordinator[SubtaskId] = CheckpointCoordinator(
-            job.checkpoints, self._subtasks, first
-        )
-        self._commits = Commits(self._graph.job, job.id)
-        self._results = ResultGate(environment.deliver)
+        self._checkpoints = Checkpoints(job, environment, self)
         self._phase = Phase.CREATED
         self._deadline: int | None = None
         self._launch = 0
@@ -127,11 +99,8 @@ class JobMaster:
         self._waiting_for: set[int] = set()
         self._addresses: dict[int, str] = {}
         self._start: StartPoint | None = None
-        self._undecided: list[int] = []
         self._enumerators: dict[int, SplitEnumerator] = {}
-        self._enumerator_states: dict[str, Plain] = {}
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
-        self._references: dict[int, frozenset[str]] = {}
         self._withheld: list[tuple[int, EmitCredit]] = []
         self._final: JobStatus | None = None
         self._liveness = self._new_liveness()
@@ -156,7 +125,7 @@ class JobMaster:
             for beat in beats.values()
             for subtask, metrics in beat.metrics.items()
         }
-        counts = self._coordinator.counts
+        counts = self._checkpoints.counts
         return Progress(
             self.status,
             self._attempt,
@@ -209,8 +178,8 @@ class JobMaster:
     def _begin_attempt(self) -> None:
         self._attempt += 1
         self._enter(Phase.RECOVERING, None)
-        attempt, undecided = self._attempt, list(self._undecided)
-        had_checkpoint = self._coordinator.confirmed > 0
+        attempt, checkpoints = self._attempt, self._checkpoints
+        undecided, had_checkpoint = list(checkpoints.undecided), checkpoints.confirmed > 0
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
             if attempt != self._attempt or self._phase is not Phase.RECOVERING:
@@ -220,11 +189,10 @@ class JobMaster:
                 hopeless = isinstance(error, CorruptCheckpointError)
                 self._fail(_as_penstock(error), restart=not hopeless)
             else:
-                self._undecided = []
                 self._recovered(start)
 
         self._environment.io.submit(
-            lambda: find_start(self.job, self._commits, undecided, had_checkpoint), done
+            lambda: find_start(self.job, checkpoints.commits, undecided, had_checkpoint), done
         )
 
     def _recovered(self, start: StartPoint) -> None:
@@ -232,25 +200,16 @@ class JobMaster:
             log.warning("%s", note)
             self.notes.append(note)
         self._start = start
-        self._commits.restored({})
-        self._results.completed(start.checkpoint)
-        self._results.restarted()
+        self._checkpoints.restored(start)
         self._enumerators = start.enumerators
         self._at_end.clear()
         self._withheld.clear()
-        self._references = {
-            checkpoint: paths
-            for checkpoint, paths in self._references.items()
-            if checkpoint < start.checkpoint
-        }
-        if start.checkpoint:
-            self._references[start.checkpoint] = start.references
         self._liveness = self._new_liveness()
         self._addresses.clear()
         self._enter(Phase.STARTING, self.job.timeouts.registration)
         self._waiting_for = set(self._slots)
         public, secret = self._environment.new_keys()
-        self._tell_all(Prepare(self._attempt, public, secret))
+        self.tell_all(Prepare(self._attempt, public, secret))
 
     def _prepared(self, message: Prepared) -> None:
         if self._phase is not Phase.STARTING:
@@ -275,8 +234,8 @@ class JobMaster:
             assert self._start is not None
             self._enter(Phase.RUNNING, None)
             self._set_status(JobStatus.RUNNING)
-            self._coordinator.attempt_started(self._clock.now_ms(), self._start.checkpoint)
-            self._end_of_input()
+            self._checkpoints.attempt_started(self._start)
+            self.checkpoint_over()
 
     # --- messages of slots --------------------------------------------------------------------
 
@@ -317,7 +276,7 @@ class JobMaster:
         self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits))
 
     def _emitted(self, message: Emitted) -> None:
-        self._results.emitted(message)
+        self._checkpoints.emitted(message)
         subtask = SubtaskId(*message.subtask)
         credit = EmitCredit(self._attempt, subtask, message.uid, 1)
         self._withheld.append((self._graph.slot_of(subtask), credit))
@@ -337,190 +296,53 @@ class JobMaster:
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
             )
 
-    # --- checkpoints --------------------------------------------------------------------------
-
-    def _trigger(self) -> None:
-        self._enumerator_states = {
-            self._graph.job.vertex(vertex).uid: enumerator.snapshot()
-            for vertex, enumerator in self._enumerators.items()
-        }
-        pending = self._coordinator.trigger(self._clock.now_ms())
-        self._tell_all(Trigger(self._attempt, pending.id, self._coordinator.confirmed))
-
-    def _acknowledged(self, message: Acknowledge) -> None:
-        subtask = SubtaskId(*message.subtask)
-        if not self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
-            return
-        pending = self._coordinator.pending
-        assert pending is not None
-        store, metadata = self.job.store, self._metadata(pending.id, pending.acknowledged)
-        assert store is not None
-        attempt = self._attempt
-
-        def done(created: bool | None, error: Exception | None) -> None:
-            if attempt == self._attempt and self._phase is Phase.RUNNING:
-                self._written(metadata, bool(created), error)
-
-        self._environment.io.submit(lambda: store.complete(metadata), done)
-
-    def _metadata(
-        self, checkpoint: int, snapshots: dict[SubtaskId, SubtaskSnapshot]
-    ) -> CheckpointMetadata:
-        vertices = {
-            vertex.uid: VertexSnapshot(
-                vertex.name,
-                vertex.parallelism,
-                vertex.max_parallelism,
-                tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
-            )
-            for vertex in self._graph.job.vertices
-        }
-        prepared = [
-            {uid: operator.committables}
-            for snapshot in snapshots.values()
-            for uid, operator in snapshot.operators.items()
-        ]
-        return CheckpointMetadata(
-            self.job.id,
-            checkpoint,
-            self._attempt,
-            self._clock.now_ms(),
-            vertices,
-            self._enumerator_states,
-            merge([self._commits.unconfirmed(), *prepared]),
-        )
-
-    def _written(
-        self, metadata: CheckpointMetadata, created: bool, error: Exception | None
-    ) -> None:
-        checkpoint = metadata.checkpoint
-        if not created:
-            # After an error the file may exist all the same; only a tombstone makes sure.
-            reason = str(error) if error is not None else "it was abandoned"
-            self._decide(metadata, reason)
-            return
-        if self._coordinator.completed(checkpoint, self._clock.now_ms()):
-            self._completed(metadata)
-
-    def _decide(self, metadata: CheckpointMetadata, reason: str) -> None:
-        """A write whose outcome is unknown: make it fail for good, or learn that it succeeded."""
-        store, attempt = self.job.store, self._attempt
-        assert store is not None
-
-        def done(abandoned: bool | None, error: Exception | None) -> None:
-            if attempt != self._attempt or self._phase is not Phase.RUNNING:
-                return
-            if error is not None:
-                self._fail(_as_penstock(error))
-            elif abandoned:
-                self._abort(metadata.checkpoint, reason)
-            else:
-                self._written(metadata, True, None)
-
-        self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
-
-    def _completed(self, metadata: CheckpointMetadata) -> None:
-        checkpoint = metadata.checkpoint
-        self._commits.add(metadata.committables)
-        self._tell_all(Complete(self._attempt, checkpoint))
-        self._results.completed(checkpoint)
-        self._references[checkpoint] = metadata.segment_paths()
-        self._discard_old()
-        self._commit(final=metadata.is_final())
-        if not metadata.is_final():
-            self._end_of_input()
-
-    def _discard_old(self) -> None:
-        store = self.job.store
-        assert store is not None
-        for checkpoint, segments in unreferenced(
-            self._references, self.job.checkpoints.retained
-        ).items():
-            del self._references[checkpoint]
-            self._environment.io.submit(
-                lambda c=checkpoint, s=segments: store.discard(c, s),  # type: ignore[misc]
-                _note_failure,
-            )
-
-    def _declined(self, message: Decline) -> None:
-        self._abort(message.checkpoint, message.reason)
-
-    def _abort(self, checkpoint: int, reason: str) -> None:
-        if self._coordinator.abort(checkpoint, reason):
-            log.warning("checkpoint %d failed: %s", checkpoint, reason)
-            self._tell_all(Abort(self._attempt, checkpoint))
-            self._end_of_input()
-
-    # --- commits and the end ------------------------------------------------------------------
-
-    def _commit(self, final: bool) -> None:
-        """Commit all that is covered; after the final checkpoint the job is then done."""
-        committables = self._commits.unconfirmed()
-        if not any(committables.values()):
-            if final:
-                self._end(JobStatus.FINISHED)
-            return
-        attempt = self._attempt
-
-        def done(_: None, error: Exception | None) -> None:
-            if attempt != self._attempt or self._phase is not Phase.RUNNING:
-                return
-            if error is not None:
-                # The next attempt commits again before it processes anything.
-                self._fail(_as_penstock(error))
-                return
-            self._commits.confirm(committables)
-            if final:
-                self._end(JobStatus.FINISHED)
-
-        self._environment.io.submit(lambda: self._commits.commit(committables), done)
+    # --- the end of the input -----------------------------------------------------------------
 
     def _subtask_at_end(self, message: AtEnd) -> None:
         self._at_end[SubtaskId(*message.subtask)] = dict(message.committables)
-        self._end_of_input()
+        self.checkpoint_over()
 
-    def _end_of_input(self) -> None:
+    def checkpoint_over(self) -> None:
         """When every subtask is at its end, one more checkpoint commits the last output."""
-        if self._phase is not Phase.RUNNING or len(self._at_end) < len(self._subtasks):
-            return
-        if self.job.store is None:
-            self._commits.add(merge(self._at_end.values()))
-            self._commit(final=True)
-        elif self._coordinator.pending is None:
-            self._trigger()
+        if self._phase is Phase.RUNNING and len(self._at_end) == len(self._subtasks):
+            self._checkpoints.finish(list(self._at_end.values()))
+
+    def done(self) -> None:
+        """The last output is committed."""
+        self._end(JobStatus.FINISHED)
 
     def _end(self, final: JobStatus, error: PenstockError | None = None) -> None:
         """Let every slot go, then be `final`."""
         self._final, self.error = final, error
-        undecided = self._coordinator.attempt_ended()
-        if undecided is not None:
-            self._undecided.append(undecided)
+        self._checkpoints.attempt_ended()
         if not self._launched:
             self._ended()
         elif final is JobStatus.FINISHED:
-            self._tell_all(Leave(self.job.timeouts.finish))
+            self.tell_all(Leave(self.job.timeouts.finish))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.finish)
         else:
-            self._tell_all(Leave())
+            self.tell_all(Leave())
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
             self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
 
     def _ended(self) -> None:
+        """Nothing runs any more: settle the output, clear up, and be final."""
         assert self._final is not None
-        final, store = self._final, self.job.store
+        final, job, checkpoints = self._final, self.job, self._checkpoints
         self._enter(Phase.ENDED, None)
-        if store is None or final is JobStatus.FAILED:
-            self._set_status(final)
-            return
 
-        def clear() -> None:
-            store.discard_all()
+        def settle() -> None:
+            if final is not JobStatus.FINISHED:
+                settle_output(job, checkpoints.commits, checkpoints.undecided)
+            if job.store is not None and final is not JobStatus.FAILED:
+                job.store.discard_all()
 
         def done(_: None, error: Exception | None) -> None:
-            _note_failure(_, error)
+            if error is not None:
+                log.warning("the job's files could not all be settled: %s", error)
             self._set_status(final)
 
-        self._environment.io.submit(clear, done)
+        self._environment.io.submit(settle, done)
 
     # --- failure ------------------------------------------------------------------------------
 
@@ -534,9 +356,7 @@ class JobMaster:
             if slot_lost:
                 self._unlaunch()
             return
-        undecided = self._coordinator.attempt_ended()
-        if undecided is not None:
-            self._undecided.append(undecided)
+        self._checkpoints.attempt_ended()
         self._failures += 1
         delay = self.job.restart.delay_ms(self._failures) if restart else None
         if delay is None:
@@ -552,7 +372,7 @@ class JobMaster:
         else:
             self._enter(Phase.STOPPING, self.job.timeouts.stop)
             self._waiting_for = set(self._slots)
-            self._tell_all(EndAttempt(self._attempt))
+            self.tell_all(EndAttempt(self._attempt))
 
     def _stopped(self, message: Stopped) -> None:
         self._waiting_for.discard(message.slot)
@@ -564,7 +384,7 @@ class JobMaster:
         if not self._launched:
             self._wait()
             return
-        self._tell_all(Leave())
+        self.tell_all(Leave())
         self._enter(Phase.UNLAUNCHING, self.job.timeouts.launch_end)
         self._environment.cancel_launch(self._launch, 0)
 
@@ -607,18 +427,14 @@ class JobMaster:
                 self._fail(lost, slot_lost=True)
                 return
         if self._phase is Phase.RUNNING:
-            pending = self._coordinator.pending
-            if pending is not None and self._coordinator.expired(now):
-                self._abort(pending.id, "it expired before it was complete")
-            elif self._coordinator.due(now) and self.job.store is not None:
-                self._trigger()
+            self._checkpoints.tick(now)
 
     def next_wakeup_ms(self) -> int | None:
         times = [self._deadline]
         if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
             times.append(self._liveness.next_check_ms())
         if self._phase is Phase.RUNNING:
-            times.append(self._coordinator.next_wakeup_ms())
+            times.append(self._checkpoints.next_wakeup_ms())
         return min((time for time in times if time is not None), default=None)
 
     def _timed_out(self) -> None:
@@ -652,7 +468,7 @@ class JobMaster:
             self.status = status
             self._environment.status_changed(status)
 
-    def _tell_all(self, message: Any) -> None:
+    def tell_all(self, message: Any) -> None:
         for slot in self._slots:
             self._environment.tell(self._launch, slot, message)
 
@@ -672,6 +488,30 @@ class JobMaster:
             liveness.heard(slot, self._clock.now_ms())
         return liveness
 
+    # --- what checkpoints need to know of the attempt -----------------------------------------
+
+    @property
+    def number(self) -> int:
+        return self._attempt
+
+    def runs(self, number: int) -> bool:
+        return number == self._attempt and self._phase is Phase.RUNNING
+
+    def enumerator_states(self) -> dict[str, Plain]:
+        return {
+            self._graph.job.vertex(vertex).uid: enumerator.snapshot()
+            for vertex, enumerator in self._enumerators.items()
+        }
+
+    def fail(self, error: Exception) -> None:
+        self._fail(_as_penstock(error))
+
+    def _acknowledged(self, message: Acknowledge) -> None:
+        self._checkpoints.acknowledged(message)
+
+    def _declined(self, message: Decline) -> None:
+        self._checkpoints.declined(message)
+
     _HANDLERS: dict[type, Callable[[JobMaster, Any], None]] = {
         Prepared: _prepared,
         Running: _running,
@@ -690,8 +530,3 @@ def _as_penstock(error: BaseException) -> PenstockError:
     wrapped = PenstockError(f"{type(error).__name__}: {error}")
     wrapped.__cause__ = error
     return wrapped
-
-
-def _note_failure(_: None, error: Exception | None) -> None:
-    if error is not None:
-        log.warning("a checkpoint's files could not be deleted: %s", error)

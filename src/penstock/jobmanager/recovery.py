@@ -33,7 +33,24 @@ class StartPoint:
 def find_start(
     job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
 ) -> StartPoint:
-    """Decide what is undecided, choose the checkpoint, and settle all output."""
+    """Settle all output, and say where the next attempt begins."""
+    metadata, notes = settle_output(job, commits, undecided, had_checkpoint)
+    return StartPoint(
+        metadata.checkpoint if metadata is not None else 0,
+        _snapshots(job.graph.job, metadata),
+        _enumerators(job.graph.job, metadata),
+        notes,
+        metadata.segment_paths() if metadata is not None else frozenset(),
+    )
+
+
+def settle_output(
+    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool = False
+) -> tuple[CheckpointMetadata | None, list[str]]:
+    """Decide what is undecided; what the newest checkpoint covers becomes visible, all else never.
+
+    The checkpoint, and a line for each damaged one that was passed over.
+    """
     metadata: CheckpointMetadata | None = None
     notes: list[str] = []
     if job.store is not None:
@@ -48,13 +65,7 @@ def find_start(
     # First the output that the checkpoint covers, then nothing else may ever become visible.
     commits.commit(covered)
     commits.abort_others(covered)
-    return StartPoint(
-        metadata.checkpoint if metadata is not None else 0,
-        _snapshots(job.graph.job, metadata),
-        _enumerators(job.graph.job, metadata),
-        notes,
-        metadata.segment_paths() if metadata is not None else frozenset(),
-    )
+    return metadata, notes
 
 
 def _snapshots(

@@ -16,18 +16,22 @@ class ResultGate:
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._held: list[Emitted] = []
+        self._held: list[tuple[int, Emitted]] = []
+        self._completed = 0
 
     def emitted(self, message: Emitted) -> None:
         if message.epoch == 0:
             self._deliver(message.uid, message.subtask[1], message.values)
         else:
-            self._held.append(message)
+            # A new attempt numbers its values from one until it has seen a checkpoint of its own;
+            # what is complete by now was complete without them.
+            self._held.append((max(message.epoch, self._completed + 1), message))
 
     def completed(self, checkpoint: int) -> None:
         """What `checkpoint` covers is final."""
-        ready = [message for message in self._held if message.epoch <= checkpoint]
-        self._held = [message for message in self._held if message.epoch > checkpoint]
+        self._completed = checkpoint
+        ready = [message for epoch, message in self._held if epoch <= checkpoint]
+        self._held = [entry for entry in self._held if entry[0] > checkpoint]
         for message in ready:
             self._deliver(message.uid, message.subtask[1], message.values)
 

@@ -19,7 +19,8 @@ from penstock.common.payload import SlotPayload
 from penstock.common.thread_io import ThreadIo
 from penstock.errors import JobCancelledError, JobFailedError, ProgramError
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.job_master import JobMaster, Progress
+from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
 from penstock.network.control import ControlServer
 from penstock.network.curve import new_keys

@@ -128,7 +128,8 @@ class _Builder:
         if not snapshot.finished:
             operators = self._operators(vertex, subtask, snapshot, holder)
             exchanges = [self._exchange(vertex, edge, outputs[edge.id]) for edge in edges]
-            chain = compile_chain(vertex, operators, exchanges, room)
+            reuse = self._deploy.settings.object_reuse
+            chain = compile_chain(vertex, operators, exchanges, room, reuse)
         else:
             chain = EMPTY_CHAIN
         parts = SubtaskParts(

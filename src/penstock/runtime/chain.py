@@ -100,9 +100,10 @@ def compile_chain(
     operators: dict[int, RuntimeOperator],
     exchanges: list[Exchange],
     room: Room,
+    object_reuse: bool,
 ) -> CompiledChain:
     """Write and compile the loops of `vertex`."""
-    return _Writer(vertex, operators, exchanges, room).compile()
+    return _Writer(vertex, operators, exchanges, room, object_reuse).compile()
 
 
 class _Writer:
@@ -114,10 +115,12 @@ class _Writer:
         operators: dict[int, RuntimeOperator],
         exchanges: list[Exchange],
         room: Room,
+        object_reuse: bool,
     ) -> None:
         self._vertex = vertex
         self._operators = operators
         self._exchanges = exchanges
+        self._object_reuse = object_reuse
         self._lines: list[str] = []
         self._places: dict[int, Place] = {}
         self._names: dict[str, Any] = {"room": room, "wrong_shapes": _WRONG_SHAPES}
@@ -253,7 +256,7 @@ class _Writer:
         self._line(depth + 1, f"{reduced} = {value}")
         self._line(depth, f"{entries}[{key}] = {reduced}")
         self._line(depth, f"{changed}.add({key})")
-        self._successors(node, reduced, depth)
+        self._successors(node, reduced, depth, kept=True)
 
     def _results(
         self, node: StreamNode, function: Any, result: str, record: str, depth: int
@@ -270,17 +273,31 @@ class _Writer:
 
     # --- what follows -------------------------------------------------------------------------
 
-    def _successors(self, node: StreamNode, value: str, depth: int) -> None:
+    def _successors(self, node: StreamNode, value: str, depth: int, kept: bool = False) -> None:
+        """Pass `value` on; `kept` says that the operator itself holds on to it."""
         before = len(self._lines)
-        for edge in self._vertex.chained:
-            if edge.source == node.id:
-                child = next(n for n in self._vertex.nodes if n.id == edge.target)
-                self._operator(child, value, depth)
+        # Exchanges first: they copy what they take, so a child may change it afterwards.
         for exchange in self._exchanges:
             if exchange.edge.node == node.id:
                 self._emit(node, exchange, value, depth)
+        targets = [edge.target for edge in self._vertex.chained if edge.source == node.id]
+        children = [child for child in self._vertex.nodes if child.id in targets]
+        for child in children:
+            needed_again = kept or child is not children[-1]
+            own = self._own(node, child, value, depth) if needed_again else value
+            self._operator(child, own, depth)
         if len(self._lines) == before:
             self._line(depth, "pass")
+
+    def _own(self, node: StreamNode, child: StreamNode, value: str, depth: int) -> str:
+        """The variable from which `child` takes a value that others still need as it is."""
+        immutable = node.output_type is not None and node.output_type.is_immutable()
+        # A sink does not change what it is given.
+        if immutable or self._object_reuse or isinstance(child.operator, SinkOperator):
+            return value
+        own, copy = self._variable("v"), self._constant("isolate", isolate)
+        self._line(depth, f"{own} = {copy}({value})", node, "emit", value)
+        return own
 
     def _emit(self, node: StreamNode, exchange: Exchange, value: str, depth: int) -> None:
         partitioning, output = exchange.edge.partitioning, exchange.output

@@ -8,6 +8,7 @@ outputs.
 from __future__ import annotations
 
 import enum
+import hashlib
 import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -120,6 +121,7 @@ class Subtask:
         self._most = parts.step_records
         self._quota = min(_FIRST_QUOTA, self._most)
         self._asked_for_split = False
+        self._assigned_late: list[list[Plain] | None] = []
         self._no_more_splits = False
         self._source_idle = False
         self._requested: Trigger | None = None
@@ -245,6 +247,7 @@ class Subtask:
         if requested is not None:
             self._requested = None
             self._snapshot(requested.checkpoint, requested.confirmed, 0)
+            self._assign_late()
             return None, 0
         self._source_idle = False
         values = source.reader.poll(self._quota)
@@ -305,12 +308,22 @@ class Subtask:
 
     def assign(self, splits: list[Plain] | None) -> None:
         assert self._source is not None
+        if self._requested is not None:
+            # The enumerator's part of that checkpoint was taken before it handed these out and
+            # holds them still: the reader's part must not.
+            self._assigned_late.append(splits)
+            return
         self._asked_for_split = False
         self._source_idle = False
         if splits is None:
             self._no_more_splits = True
         elif splits:
             self._source.reader.add_splits(splits)
+
+    def _assign_late(self) -> None:
+        late, self._assigned_late = self._assigned_late, []
+        for splits in late:
+            self.assign(splits)
 
     def source_woken(self) -> None:
         """A reader's thread has something: worth a poll."""
@@ -325,6 +338,9 @@ class Subtask:
         if self.at_end:
             self._snapshot(trigger.checkpoint, trigger.confirmed, 0)
         else:
+            # What was assigned while an older, now abandoned, checkpoint was due counts for this.
+            self._requested = None
+            self._assign_late()
             self._requested = trigger
 
     def _snapshot(self, checkpoint: int, confirmed: int, alignment_ns: int) -> None:
@@ -356,7 +372,9 @@ class Subtask:
         def work() -> tuple[dict[str, OperatorSnapshot], int]:
             stored, size = {}, 0
             for part in cuts:
-                name = f"{attempt}-{checkpoint}-{self.id.index}-{part.uid}"
+                # A digest: a uid may hold what a file's name may not.
+                operator = hashlib.sha256(part.uid.encode()).hexdigest()[:16]
+                name = f"{attempt}-{checkpoint}-{self.id.index}-{operator}"
                 stored[part.uid], written = part.store(store, name)
                 size += written
             return stored, size

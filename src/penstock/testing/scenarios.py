@@ -56,7 +56,7 @@ class Scenario:
         checkpoints, store = CheckpointSettings(), None
         if self.checkpointing:
             interval = rng.choice((5, 10, 20, 50, 200))
-            timeout = rng.choice((100, 3000, 600_000))
+            timeout = rng.choice((2000, 5000, 600_000))
             checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
@@ -149,7 +149,7 @@ class Scenario:
 
     def story(self) -> str:
         """The program, the settings and what happened, for people to read."""
-        simulation, counts = self.simulation, self.simulation.master._coordinator.counts
+        simulation, counts = self.simulation, self.simulation.master._checkpoints.counts
         progress = simulation.master.progress()
         lines = [f"seed {self.seed}", "", "the program:", *(f"  {x}" for x in self.program.lines)]
         lines += ["", "as a graph:", self.job.graph.job.describe(), ""]
@@ -157,7 +157,9 @@ class Scenario:
         lines += [f"faults to come: {self.rates}", f"cancel at: {self.cancel_at}", ""]
         lines += ["what went wrong:", *(f"  {fault}" for fault in simulation.faults), ""]
         lines += [f"statuses: {', '.join(status.name for status in simulation.statuses)}"]
-        lines += [f"{simulation.ticks} ticks, {progress.attempt} attempts, {counts}"]
+        completed, failed = progress.completed_checkpoints, progress.failed_checkpoints
+        lines += [f"{simulation.ticks} ticks, {progress.attempt} attempts"]
+        lines += [f"{completed} checkpoints completed, {failed} failed"]
         lines += [f"trace: {len(simulation.trace)} events, digest {simulation.digest()}"]
         return "\n".join(lines)
 

@@ -1,0 +1,267 @@
+"""The JobMaster's checkpoints: carries out what the coordinator decides.
+
+The coordinator decides; storage and sinks are slow and may fail; in between stands this. Whatever
+comes back from slow work is looked at only while the attempt that asked for it still runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointCounts, unreferenced
+from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
+from penstock.checkpoint.store import CheckpointStore
+from penstock.common.plain import Plain
+from penstock.graph.execution_graph import SubtaskId
+from penstock.jobmanager.committing import Commits, Committables, merge
+from penstock.jobmanager.environment import JobMasterEnvironment
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.recovery import StartPoint
+from penstock.jobmanager.results import ResultGate
+from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
+
+log = logging.getLogger(__name__)
+
+
+class Attempt(Protocol):
+    """The running attempt, as far as its checkpoints are concerned."""
+
+    @property
+    def number(self) -> int: ...
+
+    def runs(self, number: int) -> bool:
+        """Whether this is still the attempt, and it is running."""
+        ...
+
+    def tell_all(self, message: Any) -> None: ...
+
+    def enumerator_states(self) -> Mapping[str, Plain]:
+        """What sources have not handed out yet, at this moment."""
+        ...
+
+    def fail(self, error: Exception) -> None: ...
+
+    def checkpoint_over(self) -> None:
+        """A checkpoint was completed or aborted; the next one may begin."""
+        ...
+
+    def done(self) -> None:
+        """The last output is committed: the job is finished."""
+        ...
+
+
+class Checkpoints:
+    """The checkpoints and commits of one job, over all of its attempts."""
+
+    def __init__(self, job: Job, environment: JobMasterEnvironment, attempt: Attempt) -> None:
+        self._job = job
+        self._graph = job.graph
+        self._environment = environment
+        self._clock = environment.clock
+        self._attempt = attempt
+        first = max(job.store.ids(), default=0) + 1 if job.store is not None else 1
+        self._coordinator: CheckpointCoordinator[SubtaskId] = CheckpointCoordinator(
+            job.checkpoints, self._graph.subtasks(), first
+        )
+        self._results = ResultGate(environment.deliver)
+        self._enumerator_states: Mapping[str, Plain] = {}
+        self._references: dict[int, frozenset[str]] = {}
+        self.commits = Commits(self._graph.job, job.id)
+        self.undecided: list[int] = []
+        """Checkpoints that were under way when an attempt ended: they may exist or not."""
+        self.emitted = self._results.emitted
+
+    # --- attempts -----------------------------------------------------------------------------
+
+    @property
+    def confirmed(self) -> int:
+        return self._coordinator.confirmed
+
+    @property
+    def counts(self) -> CheckpointCounts:
+        return self._coordinator.counts
+
+    def restored(self, start: StartPoint) -> None:
+        """A new attempt begins at `start`; everything that it covers is committed."""
+        self.undecided = []
+        self.commits.restored()
+        self._results.completed(start.checkpoint)
+        self._results.restarted()
+        self._references = {c: p for c, p in self._references.items() if c < start.checkpoint}
+        if start.checkpoint:
+            self._references[start.checkpoint] = start.references
+
+    def attempt_started(self, start: StartPoint) -> None:
+        self._coordinator.attempt_started(self._clock.now_ms(), start.checkpoint)
+
+    def attempt_ended(self) -> None:
+        undecided = self._coordinator.attempt_ended()
+        if undecided is not None:
+            self.undecided.append(undecided)
+
+    # --- triggering ---------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        pending = self._coordinator.pending
+        if pending is not None and self._coordinator.expired(now_ms):
+            self._abort(pending.id, "it expired before it was complete")
+        elif self._job.store is not None and self._coordinator.due(now_ms):
+            self._trigger()
+
+    def next_wakeup_ms(self) -> int | None:
+        return self._coordinator.next_wakeup_ms() if self._job.store is not None else None
+
+    def finish(self, prepared: list[Committables]) -> None:
+        """All input is processed: commit the last output, by one more checkpoint if there are any.
+
+        Without checkpoints `prepared` is all the output there is.
+        """
+        if self._job.store is None:
+            self.commits.add(merge(prepared))
+            self._commit(final=True)
+        elif self._coordinator.pending is None:
+            self._trigger()
+
+    def _trigger(self) -> None:
+        self._enumerator_states = self._attempt.enumerator_states()
+        pending = self._coordinator.trigger(self._clock.now_ms())
+        number, confirmed = self._attempt.number, self._coordinator.confirmed
+        self._attempt.tell_all(Trigger(number, pending.id, confirmed))
+
+    # --- completing ---------------------------------------------------------------------------
+
+    def acknowledged(self, message: Acknowledge) -> None:
+        subtask = SubtaskId(*message.subtask)
+        if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
+            pending = self._coordinator.pending
+            assert pending is not None
+            self._write(self._metadata(pending.id, pending.acknowledged))
+
+    def _metadata(
+        self, checkpoint: int, snapshots: dict[SubtaskId, SubtaskSnapshot]
+    ) -> CheckpointMetadata:
+        vertices = {
+            vertex.uid: VertexSnapshot(
+                vertex.name,
+                vertex.parallelism,
+                vertex.max_parallelism,
+                tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+            )
+            for vertex in self._graph.job.vertices
+        }
+        prepared = [
+            {uid: operator.committables}
+            for snapshot in snapshots.values()
+            for uid, operator in snapshot.operators.items()
+        ]
+        return CheckpointMetadata(
+            self._job.id,
+            checkpoint,
+            self._attempt.number,
+            self._clock.now_ms(),
+            vertices,
+            self._enumerator_states,
+            merge([self.commits.unconfirmed(), *prepared]),
+        )
+
+    def _write(self, metadata: CheckpointMetadata) -> None:
+        store, number = self._store(), self._attempt.number
+
+        def done(created: bool | None, error: Exception | None) -> None:
+            if not self._attempt.runs(number):
+                return
+            if created:
+                self._completed(metadata)
+            else:
+                # After an error the file may exist all the same; only a tombstone makes sure.
+                self._decide(metadata, str(error) if error is not None else "it was abandoned")
+
+        self._environment.io.submit(lambda: store.complete(metadata), done)
+
+    def _decide(self, metadata: CheckpointMetadata, reason: str) -> None:
+        """A write whose outcome is unknown: make it fail for good, or learn that it succeeded."""
+        store, number = self._store(), self._attempt.number
+
+        def done(abandoned: bool | None, error: Exception | None) -> None:
+            if not self._attempt.runs(number):
+                return
+            if error is not None:
+                self._attempt.fail(error)
+            elif abandoned:
+                self._abort(metadata.checkpoint, reason)
+            else:
+                self._completed(metadata)
+
+        self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
+
+    def _completed(self, metadata: CheckpointMetadata) -> None:
+        checkpoint, final = metadata.checkpoint, metadata.is_final()
+        if not self._coordinator.completed(checkpoint, self._clock.now_ms()):
+            return
+        self.commits.add(metadata.committables)
+        self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
+        self._results.completed(checkpoint)
+        self._references[checkpoint] = metadata.segment_paths()
+        self._discard_old()
+        self._commit(final)
+        if not final:
+            self._attempt.checkpoint_over()
+
+    def declined(self, message: Decline) -> None:
+        self._abort(message.checkpoint, message.reason)
+
+    def _abort(self, checkpoint: int, reason: str) -> None:
+        if self._coordinator.abort(checkpoint, reason):
+            log.warning("checkpoint %d failed: %s", checkpoint, reason)
+            self._attempt.tell_all(Abort(self._attempt.number, checkpoint))
+            self._attempt.checkpoint_over()
+
+    # --- afterwards ---------------------------------------------------------------------------
+
+    def _discard_old(self) -> None:
+        gone = unreferenced(self._references, self._job.checkpoints.retained)
+        store = self._store()
+        for checkpoint in gone:
+            del self._references[checkpoint]
+
+        def discard() -> None:
+            for checkpoint, segments in gone.items():
+                store.discard(checkpoint, segments)
+
+        if gone:
+            self._environment.io.submit(discard, _note_failure)
+
+    def _commit(self, final: bool) -> None:
+        """Commit all that is covered; after the final checkpoint the job is then done."""
+        committables = self.commits.unconfirmed()
+        if not any(committables.values()):
+            if final:
+                self._attempt.done()
+            return
+        number = self._attempt.number
+
+        def done(_: None, error: Exception | None) -> None:
+            if not self._attempt.runs(number):
+                return
+            if error is not None:
+                # The next attempt commits again before it processes anything.
+                self._attempt.fail(error)
+                return
+            self.commits.confirm(committables)
+            if final:
+                self._attempt.done()
+
+        self._environment.io.submit(lambda: self.commits.commit(committables), done)
+
+    def _store(self) -> CheckpointStore:
+        store = self._job.store
+        assert store is not None, "there are no checkpoints without a store"
+        return store
+
+
+def _note_failure(_: None, error: Exception | None) -> None:
+    if error is not None:
+        log.warning("files of an old checkpoint could not be deleted: %s", error)

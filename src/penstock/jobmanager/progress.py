@@ -1,0 +1,25 @@
+"""A picture of a running job, for people and programs to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.common.job_status import JobStatus
+from penstock.graph.execution_graph import SubtaskId
+from penstock.network.messages import SubtaskMetrics
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a job is and how its subtasks are doing."""
+
+    status: JobStatus
+    attempt: int
+    restarts: int
+    completed_checkpoints: int
+    failed_checkpoints: int
+    last_checkpoint_ms: int | None
+    metrics: dict[SubtaskId, SubtaskMetrics]
+    slots: dict[int, tuple[str, int]]
+    """Host and process id by slot."""
+    strangers: int

@@ -1,0 +1,85 @@
+"""How much of PyFlink's public surface there is: a share that only ever grows.
+
+The surface is a list of modules, classes and members, kept beside the repository. Run with `-s`
+to see what is missing, module by module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SURFACE = Path("shared", "api", "pyflink-surface.json")
+REACHED_PERCENT = 0
+"""Raise it when the share has grown; never lower it."""
+
+
+def find_surface() -> Path | None:
+    for parent in Path(__file__).resolve().parents:
+        if (parent / SURFACE).is_file():
+            return parent / SURFACE
+    return None
+
+
+@pytest.fixture(scope="module")
+def surface() -> dict[str, Any]:
+    path = find_surface()
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{SURFACE} is not above this test: nothing to compare with")
+        pytest.skip(f"{SURFACE} is not above this test")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def names_of(content: dict[str, Any]) -> Iterator[str]:
+    """Every name that a module of the surface has, dotted below the module."""
+    for name, members in content.items():
+        if name == "exports":
+            yield from members
+            continue
+        yield name
+        for member in (*members["methods"], *members.get("constants", ())):
+            if member != "__init__":
+                yield f"{name}.{member}"
+
+
+def has(module: str, name: str) -> bool:
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return False
+    for part in name.split("."):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+def test_the_share_of_the_surface_never_shrinks(surface: dict[str, Any]) -> None:
+    present = total = 0
+    print()
+    for module, content in surface.items():
+        names = list(names_of(content))
+        found = [name for name in names if has(module, name)]
+        present, total = present + len(found), total + len(names)
+        print(f"{len(found):4} of {len(names):4}  {module}")
+    percent = 100 * present / total
+    print(f"{present} of {total} names: {percent:.1f} %")
+    assert percent >= REACHED_PERCENT, (
+        f"{percent:.1f} % of the surface is there, {REACHED_PERCENT} % was reached before"
+    )
+
+
+def test_the_comparison_sees_what_is_there_and_what_is_not() -> None:
+    assert has("penstock.datastream", "DataStream.map")
+    assert not has("penstock.datastream", "DataStream.no_such_method")
+    assert not has("penstock.no_such_module", "DataStream")
+    content = {"C": {"bases": [], "methods": {"__init__": [], "m": []}, "constants": ["K"]}}
+    assert list(names_of(content)) == ["C", "C.m", "C.K"]
