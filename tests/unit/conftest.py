@@ -83,7 +83,7 @@ class Cluster:
             for vertex in self.graph.job.vertices
             if isinstance(vertex.head.operator, SourceOperator)
         }
-        deploy = Deploy(self.ATTEMPT, RuntimeSettings(**settings), store, restored or {}, {})
+        deploy = Deploy(self.ATTEMPT, RuntimeSettings(**settings), store, restored or {}, {}, {})
         # Each slot its own functions, as in processes; a test that looks into them shares them.
         program = (
             None if share_functions or self.graph.slots == 1 else cloudpickle.dumps(self.graph)

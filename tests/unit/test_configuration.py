@@ -150,7 +150,7 @@ def job(**values):
 
 
 def test_an_environment_refuses_unknown_keys_at_once():
-    with pytest.raises(ConfigurationError, match="did you mean parallelism.default"):
+    with pytest.raises(ConfigurationError, match=r"did you mean parallelism\.default"):
         StreamExecutionEnvironment(Configuration.from_dict({"parallelism.defualt": 2}))
     with pytest.raises(ConfigurationError):
         StreamExecutionEnvironment().configure(Configuration.from_dict({"nonsense": 2}))

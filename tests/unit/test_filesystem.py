@@ -66,7 +66,7 @@ def test_create_keeps_the_content_it_was_given(place):
 
 def test_a_missing_file_cannot_be_read(place):
     fs, base = place
-    with pytest.raises(StorageError, match="cannot read .*/nothing: there is no such file") as e:
+    with pytest.raises(StorageError, match=r"cannot read .*/nothing: there is no such file") as e:
         fs.read(f"{base}/nothing")
     assert isinstance(e.value.__cause__, FileNotFoundError)
 
@@ -82,7 +82,7 @@ def test_rename_moves(place):
 def test_rename_of_a_missing_source_says_so_and_touches_nothing(place):
     fs, base = place
     fs.create(f"{base}/b", b"kept")
-    with pytest.raises(StorageError, match="cannot rename .*/a: there is no such file") as e:
+    with pytest.raises(StorageError, match=r"cannot rename .*/a: there is no such file") as e:
         fs.rename(f"{base}/a", f"{base}/b")
     assert isinstance(e.value.__cause__, FileNotFoundError)
     assert fs.read(f"{base}/b") == b"kept"
@@ -188,7 +188,7 @@ def test_a_full_disk_is_seen_while_appending(tmp_path, monkeypatch):
     stream = LocalFileSystem().append(f"{tmp_path}/a")
     stream.write(b"data")
     monkeypatch.setattr(filesystem.os, "fsync", failing(errno.ENOSPC))
-    with pytest.raises(StorageError, match="cannot write .*/a: No space left on device"):
+    with pytest.raises(StorageError, match=r"cannot write .*/a: No space left on device"):
         stream.sync()
 
 

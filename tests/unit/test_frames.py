@@ -89,7 +89,7 @@ SAMPLES = [
     messages.Register(1, 0, "host", 4711),
     messages.Prepared(1, 0, "tcp://host:1"),
     messages.Running(1, 0),
-    messages.Acknowledge(1, (0, 1), 7, SNAPSHOT),
+    messages.Acknowledge(1, (0, 1), 7, SNAPSHOT, {"shared/a": b"x"}),
     messages.Decline(1, (0, 1), 7, "no space"),
     messages.SplitRequest(1, (0, 1)),
     messages.AtEnd(1, (0, 1), {"uid": ("file",)}),
@@ -100,7 +100,12 @@ SAMPLES = [
     messages.Heartbeat(1, 0, 9, {(0, 0, 1): 5}, {(0, 1, 0): 4}, {}, 2),
     messages.Prepare(1, b"public", b"secret"),
     messages.Deploy(
-        1, RuntimeSettings(), CheckpointStore("memory:///x", "job"), {(0, 0): SNAPSHOT}, {1: "a"}
+        attempt=1,
+        settings=RuntimeSettings(),
+        store=CheckpointStore("memory:///x", "job"),
+        restored={(0, 0): SNAPSHOT},
+        segments={"shared/s": b"state"},
+        peers={1: "a"},
     ),
     messages.Trigger(1, 7, 6),
     messages.Complete(1, 7),

@@ -355,7 +355,7 @@ def test_a_name_used_for_two_things_is_refused(keyed, first, second, hint):
 def test_saved_state_cannot_come_back_as_another_kind(keyed):
     keyed.state("value").update(1)
     copy = Keyed.restored(keyed.delta(1))
-    with pytest.raises(StateError, match="state 'v' was saved as value state and is now .* list"):
+    with pytest.raises(StateError, match=r"state 'v' was saved as value state and is now .* list"):
         copy.backend.get_state(ListStateDescriptor("v", ANY))
 
 

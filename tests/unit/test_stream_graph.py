@@ -144,7 +144,7 @@ def test_the_environment_refuses_to_run_nothing(env):
 
 def test_an_operator_may_have_a_max_parallelism_of_its_own(env):
     env.from_collection([1]).map(one).set_max_parallelism(4).set_parallelism(5).print()
-    with pytest.raises(InvalidParallelismError, match="parallelism 5 .* max parallelism 4"):
+    with pytest.raises(InvalidParallelismError, match=r"parallelism 5 .* max parallelism 4"):
         env._program.stream_graph()
 
 

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.metadata import (
@@ -19,6 +21,43 @@ from penstock.checkpoint.metadata import (
 from penstock.common.filesystem import FileSystem, filesystem_for
 from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, StorageError
 
+MEMORY = "memory://jobmanager"
+"""The directory of checkpoints that live in the JobMaster's memory, and end with it."""
+
+
+class SegmentStore(Protocol):
+    """Where a slot puts segments and finds them again."""
+
+    def write_segment(self, name: str, data: bytes) -> str: ...
+
+    def read_segment(self, path: str) -> bytes: ...
+
+
+class CarriedSegments:
+    """A slot's segments when checkpoints live in the JobMaster's memory: messages carry them."""
+
+    def __init__(self, restored: Mapping[str, bytes]) -> None:
+        self._restored = restored
+        self._written: dict[str, bytes] = {}
+
+    def write_segment(self, name: str, data: bytes) -> str:
+        path = segment_path(name)
+        self._written[path] = data
+        return path
+
+    def read_segment(self, path: str) -> bytes:
+        return self._restored[path]
+
+    def take(self) -> dict[str, bytes]:
+        """What was written since the last time: to be sent with the acknowledgement."""
+        written, self._written = self._written, {}
+        return written
+
+
+def segment_path(name: str) -> str:
+    """The path of a segment, relative to its job's directory."""
+    return f"shared/{name}"
+
 
 @dataclass(frozen=True)
 class CheckpointStore:
@@ -26,6 +65,16 @@ class CheckpointStore:
 
     directory: str
     job_id: str
+
+    @property
+    def in_memory(self) -> bool:
+        return self.directory == MEMORY
+
+    def keep_segments(self, segments: Mapping[str, bytes]) -> None:
+        """Take in segments that a slot's message carried."""
+        fs, root = self._root()
+        for path, data in segments.items():
+            fs.create(f"{root}/{path}", data)
 
     def prepare(self) -> None:
         """CheckpointDirectoryError unless the directory can be written to."""
@@ -103,7 +152,7 @@ class CheckpointStore:
     def write_segment(self, name: str, data: bytes) -> str:
         """Store a segment; its path, relative to the job's directory."""
         fs, root = self._root()
-        path = f"shared/{name}"
+        path = segment_path(name)
         if not fs.create(f"{root}/{path}", data):
             raise StorageError(f"segment {path} exists: its name was used before")
         return path

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 
 from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings
 from penstock.datastream.program import Program
@@ -56,13 +56,7 @@ def _store(
 ) -> CheckpointStore | None:
     if checkpoints.interval_ms is None:
         return None
-    directory = options.CHECKPOINT_DIRECTORY.read(values)
-    if directory is None:
-        raise ConfigurationError(
-            "checkpoints are on but have no place to go: set "
-            f"{options.CHECKPOINT_DIRECTORY.key}, for example to file:///tmp/checkpoints"
-        )
-    return CheckpointStore(directory, job_id)
+    return CheckpointStore(options.CHECKPOINT_DIRECTORY.read(values) or MEMORY, job_id)
 
 
 def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> RuntimeSettings:

@@ -7,7 +7,7 @@ comes back from slow work is looked at only while the attempt that asked for it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointCounts, unreferenced
@@ -102,6 +102,19 @@ class Checkpoints:
         if undecided is not None:
             self.undecided.append(undecided)
 
+    def carried(self, snapshots: Iterable[SubtaskSnapshot]) -> dict[str, bytes]:
+        """The state that `snapshots` refer to, where it lives in this process."""
+        store = self._job.store
+        if store is None or not store.in_memory:
+            return {}
+        handles = (
+            handle
+            for snapshot in snapshots
+            for operator in snapshot.operators.values()
+            for handle in operator.segments
+        )
+        return {handle.path: store.read_segment(handle.path) for handle in handles}
+
     # --- triggering ---------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
@@ -135,6 +148,8 @@ class Checkpoints:
 
     def acknowledged(self, message: Acknowledge) -> None:
         subtask = SubtaskId(*message.subtask)
+        if message.segments:
+            self._store().keep_segments(message.segments)
         if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
             pending = self._coordinator.pending
             assert pending is not None

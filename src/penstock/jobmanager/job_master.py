@@ -224,8 +224,14 @@ class JobMaster:
                     if subtask in self._start.restored
                 }
                 peers = {peer: self._addresses[peer] for peer in self._graph.peers(slot)}
-                settings, store = self.job.settings, self.job.store
-                deploy = Deploy(self._attempt, settings, store, restored, peers)
+                deploy = Deploy(
+                    self._attempt,
+                    self.job.settings,
+                    self.job.store,
+                    restored,
+                    self._checkpoints.carried(restored.values()),
+                    peers,
+                )
                 self._environment.tell(self._launch, slot, deploy)
 
     def _running(self, message: Running) -> None:
@@ -334,7 +340,7 @@ class JobMaster:
         def settle() -> None:
             if final is not JobStatus.FINISHED:
                 settle_output(job, checkpoints.commits, checkpoints.undecided)
-            if job.store is not None and final is not JobStatus.FAILED:
+            if job.store is not None and (final is not JobStatus.FAILED or job.store.in_memory):
                 job.store.discard_all()
 
         def done(_: None, error: Exception | None) -> None:

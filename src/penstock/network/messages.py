@@ -50,12 +50,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Acknowledge:
-    """A subtask's part of a checkpoint is durable. `snapshot` is a SubtaskSnapshot."""
+    """A subtask's part of a checkpoint is done. `snapshot` is a SubtaskSnapshot.
+
+    `segments` holds the state itself where checkpoints live in the JobMaster's memory.
+    """
 
     attempt: int
     subtask: Subtask
     checkpoint: int
     snapshot: Any
+    segments: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -165,13 +169,15 @@ class Deploy:
     """Run your part of the program.
 
     `store` is the CheckpointStore, None without checkpoints; `restored` holds a SubtaskSnapshot
-    per subtask of the slot, or nothing at a first start.
+    per subtask of the slot, or nothing at a first start; `segments` is what those refer to where
+    checkpoints live in the JobMaster's memory.
     """
 
     attempt: int
     settings: RuntimeSettings
     store: Any
     restored: Mapping[Subtask, Any]
+    segments: Mapping[str, bytes]
     peers: Mapping[int, str]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
 from penstock.errors import FailureOrigin, PenstockError
@@ -79,6 +80,9 @@ class _Builder:
         self._deploy = deploy
         self._environment = environment
         self._release_remote = release_remote
+        self._store: SegmentStore | None = deploy.store
+        if deploy.store is not None and deploy.store.in_memory:
+            self._store = CarriedSegments(deploy.segments)
         self._gates: dict[SubtaskId, InputGate] = {}
         self._built = BuiltSlot([], {}, {}, {}, {})
         self._opened: list[RuntimeOperator] = []
@@ -139,7 +143,7 @@ class _Builder:
             list(outputs.values()),
             room,
             chain,
-            self._deploy.store,
+            self._store,
             self._deploy.attempt,
             snapshot.finished,
             snapshot.watermark,
@@ -164,7 +168,8 @@ class _Builder:
             operators[node.id] = operator
             self._opened.append(operator)
             if node.uid in snapshot.operators:
-                operator.restore(snapshot.operators[node.uid], self._deploy.store)
+                assert self._store is not None, "what is restored was stored"
+                operator.restore(snapshot.operators[node.uid], self._store)
         for node in vertex.nodes:
             try:
                 operators[node.id].open()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.keys import groups_of_subtask
 from penstock.common.plain import Plain
@@ -49,7 +49,7 @@ class OperatorCut:
     splits: tuple[Plain, ...] = ()
     prepare: Callable[[], list[Plain]] | None = None
 
-    def store(self, store: CheckpointStore | None, name: str) -> tuple[OperatorSnapshot, int]:
+    def store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
         """Make it durable; called once, off the loop. Also returns the bytes written."""
         segments, size = self.base, 0
         if self.blocks:
@@ -80,7 +80,7 @@ class RuntimeOperator:
     def open(self) -> None:
         """Open the user function."""
 
-    def restore(self, snapshot: OperatorSnapshot, store: CheckpointStore) -> None:
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
         """Take over the operator's part of a checkpoint; called before `open`."""
 
     def cut(self, checkpoint: int) -> OperatorCut:
@@ -134,7 +134,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
         self._settled: tuple[SegmentHandle, ...] = ()
         self._unsettled: dict[int, tuple[SegmentHandle, ...]] = {}
 
-    def restore(self, snapshot: OperatorSnapshot, store: CheckpointStore) -> None:
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
         for handle in snapshot.segments:
             data = store.read_segment(handle.path)
             handle.verify(data)
@@ -182,7 +182,7 @@ class RuntimeSource(RuntimeOperator):
         self.reader = reader
         self._restored: list[Plain] = []
 
-    def restore(self, snapshot: OperatorSnapshot, store: CheckpointStore) -> None:
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
         self._restored = list(snapshot.splits)
 
     def open(self) -> None:

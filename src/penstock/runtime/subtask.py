@@ -11,7 +11,7 @@ import enum
 import hashlib
 import linecache
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.checkpoint.handles import (
@@ -19,7 +19,7 @@ from penstock.checkpoint.handles import (
     OperatorSnapshot,
     SubtaskSnapshot,
 )
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
 from penstock.errors import StorageError
@@ -79,6 +79,15 @@ class Accounting:
 
 
 @dataclass(frozen=True)
+class _Stored:
+    """A subtask's part of a checkpoint, done."""
+
+    operators: dict[str, OperatorSnapshot]
+    size: int
+    segments: dict[str, bytes]
+
+
+@dataclass(frozen=True)
 class SubtaskParts:
     """What a subtask is built from."""
 
@@ -88,7 +97,7 @@ class SubtaskParts:
     outputs: list[Output]
     room: Room
     chain: CompiledChain
-    store: CheckpointStore | None
+    store: SegmentStore | None
     attempt: int
     finished: bool
     """Restored as finished: it has nothing to do but say so downstream."""
@@ -361,58 +370,48 @@ class Subtask:
             cuts = [operator.cut(checkpoint) for operator in self.operators]
         self.epoch = checkpoint + 1
         sync_ns = self._clock.monotonic_ns() - started
-        snapshot = SubtaskSnapshot(self.at_end, self._watermark, {}, sync_ns, 0, alignment_ns, 0)
-        self._store(checkpoint, cuts, snapshot)
+        cut = SubtaskSnapshot(
+            self.at_end, self._watermark, sync_ns=sync_ns, alignment_ns=alignment_ns
+        )
+        self._store(checkpoint, cuts, cut)
 
     def _store(self, checkpoint: int, cuts: list[OperatorCut], cut: SubtaskSnapshot) -> None:
         """Make the cuts durable off the loop, then acknowledge."""
         attempt, store = self._parts.attempt, self._parts.store
         started = self._clock.monotonic_ns()
 
-        def work() -> tuple[dict[str, OperatorSnapshot], int]:
-            stored, size = {}, 0
+        def work() -> _Stored:
+            stored: dict[str, OperatorSnapshot] = {}
+            size = 0
             for part in cuts:
                 # A digest: a uid may hold what a file's name may not.
                 operator = hashlib.sha256(part.uid.encode()).hexdigest()[:16]
                 name = f"{attempt}-{checkpoint}-{self.id.index}-{operator}"
                 stored[part.uid], written = part.store(store, name)
                 size += written
-            return stored, size
+            carried = store.take() if isinstance(store, CarriedSegments) else {}
+            return _Stored(stored, size, carried)
 
-        def done(
-            result: tuple[dict[str, OperatorSnapshot], int] | None, error: Exception | None
-        ) -> None:
+        def done(result: _Stored | None, error: Exception | None) -> None:
             if isinstance(error, StorageError):
                 self._environment.tell(Decline(attempt, self.id, checkpoint, str(error)))
             elif result is None:
                 self._fail(error)
             else:
-                self._acknowledge(checkpoint, result[0], result[1], cut, started)
+                self._acknowledge(checkpoint, result, cut, started)
 
         self._environment.io.submit(work, done)
 
     def _acknowledge(
-        self,
-        checkpoint: int,
-        stored: dict[str, OperatorSnapshot],
-        size: int,
-        cut: SubtaskSnapshot,
-        started: int,
+        self, checkpoint: int, result: _Stored, cut: SubtaskSnapshot, started: int
     ) -> None:
         for operator in self.operators:
-            if operator.node.uid in stored:
-                operator.stored(checkpoint, stored[operator.node.uid])
-        snapshot = SubtaskSnapshot(
-            cut.finished,
-            cut.watermark,
-            stored,
-            cut.sync_ns,
-            self._clock.monotonic_ns() - started,
-            cut.alignment_ns,
-            size,
-        )
+            if operator.node.uid in result.operators:
+                operator.stored(checkpoint, result.operators[operator.node.uid])
+        async_ns = self._clock.monotonic_ns() - started
+        snapshot = replace(cut, operators=result.operators, async_ns=async_ns, size=result.size)
         attempt = self._parts.attempt
-        self._environment.tell(Acknowledge(attempt, self.id, checkpoint, snapshot))
+        self._environment.tell(Acknowledge(attempt, self.id, checkpoint, snapshot, result.segments))
 
     def confirm(self, checkpoint: int) -> None:
         for operator in self.operators:
