@@ -180,9 +180,10 @@ def test_a_fixed_delay_is_taken_over():
     assert job(**values).restart == FixedDelayRestart(3, 2000)
 
 
-def test_checkpoints_need_a_place_to_go():
-    with pytest.raises(ConfigurationError, match=r"set execution\.checkpointing\.dir"):
-        job(**{"execution.checkpointing.interval": "1 s"})
+def test_checkpoints_without_a_directory_live_in_the_memory_of_the_jobmaster():
+    store = job(**{"execution.checkpointing.interval": "1 s"}).store
+    assert store is not None
+    assert store.in_memory
 
 
 def test_an_interval_that_is_too_short_is_refused():
