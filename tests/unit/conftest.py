@@ -7,6 +7,7 @@ from collections import deque
 
 import cloudpickle
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from penstock.common.settings import RuntimeSettings
 from penstock.connectors.source import EnumeratorContext
@@ -28,6 +29,10 @@ from penstock.network.messages import (
 )
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.slot import Slot
+
+# On a busy machine an example may take long without anything being wrong.
+hypothesis_settings.register_profile("no deadline", deadline=None)
+hypothesis_settings.load_profile("no deadline")
 
 
 class Clock:
@@ -67,7 +72,14 @@ class Cluster:
     ATTEMPT = 1
 
     def __init__(
-        self, build, parallelism=1, store=None, restored=None, share_functions=False, **settings
+        self,
+        build,
+        parallelism=1,
+        store=None,
+        restored=None,
+        segments=None,
+        share_functions=False,
+        **settings,
     ):
         env = StreamExecutionEnvironment().set_parallelism(parallelism)
         build(env)
@@ -83,7 +95,14 @@ class Cluster:
             for vertex in self.graph.job.vertices
             if isinstance(vertex.head.operator, SourceOperator)
         }
-        deploy = Deploy(self.ATTEMPT, RuntimeSettings(**settings), store, restored or {}, {}, {})
+        deploy = Deploy(
+            attempt=self.ATTEMPT,
+            settings=RuntimeSettings(**settings),
+            store=store,
+            restored=restored or {},
+            segments=segments or {},
+            peers={},
+        )
         # Each slot its own functions, as in processes; a test that looks into them shares them.
         program = (
             None if share_functions or self.graph.slots == 1 else cloudpickle.dumps(self.graph)

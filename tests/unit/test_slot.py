@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import WatermarkStrategy
 from penstock.common.filesystem import _SCHEMES, MemoryFileSystem
 from penstock.common.typeinfo import Types
@@ -420,6 +420,34 @@ def test_only_what_changed_is_written_again(cluster, store):
     first, second = (running.snapshots(c)[1, 0].operators["count"].segments for c in (1, 2))
     assert len(first) == 1 and second == first
     assert running.snapshots(1)[1, 0].size > 0 and running.snapshots(2)[1, 0].size == 0
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_without_a_directory_the_state_travels_with_the_acknowledgements(cluster, parallelism):
+    values = [f"k{n % 7}" for n in range(1000)]
+    store = CheckpointStore(MEMORY, "job")
+    first = cluster(counting(values), parallelism=parallelism, store=store)
+    steps(first, 6)
+    first.trigger(1)
+    first.run()
+    acknowledged = [ack for ack in first.of(Acknowledge) if ack.checkpoint == 1]
+    segments = {path: data for ack in acknowledged for path, data in ack.segments.items()}
+    named = {
+        handle.path
+        for ack in acknowledged
+        for operator in ack.snapshot.operators.values()
+        for handle in operator.segments
+    }
+    assert segments.keys() == named and named
+    restored = {tuple(ack.subtask): ack.snapshot for ack in acknowledged}
+    second = cluster(
+        counting(values),
+        parallelism=parallelism,
+        store=store,
+        restored=restored,
+        segments=segments,
+    ).run()
+    assert sorted(first.collected(upto=1) + second.collected()) == sorted(first.collected())
 
 
 @pytest.mark.parametrize("uid", ["a/b", "../../up", "ü *?", "x" * 500])

@@ -57,7 +57,11 @@ class CloseableIterator:
                 return pickle.loads(payload)
             if self._ended:
                 raise StopIteration
-            batch = self._results.collected.get()
+            try:
+                batch = self._results.collected.get()
+            except KeyboardInterrupt:
+                self.close()
+                raise
             self._job.client_moved()
             if batch is _END:
                 self._ended = True

@@ -25,7 +25,8 @@ from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
 from penstock.network.control import ControlServer
 from penstock.network.curve import new_keys
 
-_LONGEST_SLEEP_MS = 500
+_LONGEST_SLEEP_MS = 100
+_PROGRESS_SECONDS = 0.1
 _CLIENT_BACKLOG = 64
 
 
@@ -58,6 +59,7 @@ class JobRunner:
         self._listeners: list[Callable[[JobStatus], None]] = []
         self._master = JobMaster(job, self)
         self._progress = self._master.progress()
+        self._progress_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"penstock-{job.name}", daemon=True)
 
     def start(self) -> None:
@@ -67,7 +69,7 @@ class JobRunner:
         return self._master.status
 
     def progress(self) -> Progress:
-        """The picture as of the last turn of the JobMaster."""
+        """The picture of a moment ago."""
         return self._progress
 
     def cancel(self) -> None:
@@ -97,7 +99,7 @@ class JobRunner:
                     master.handle(launch, message)
                 self._run_mails()
                 master.tick()
-                self._progress = master.progress()
+                self._update_progress(master)
         except BaseException as error:
             # A mistake of ours: end the slots and say what it was, rather than hang.
             for pending in self._launches.values():
@@ -108,6 +110,13 @@ class JobRunner:
             self._server.close()
             self.io.close()
         self._settle(master)
+
+    def _update_progress(self, master: JobMaster) -> None:
+        """A new picture, now and then: messages may come by the thousand."""
+        now = time.monotonic()
+        if now - self._progress_at >= _PROGRESS_SECONDS:
+            self._progress_at = now
+            self._progress = master.progress()
 
     def _timeout_ms(self) -> int:
         wakeup = self._master.next_wakeup_ms()

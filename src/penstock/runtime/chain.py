@@ -269,7 +269,8 @@ class _Writer:
             check = f"elif {result}.__class__ in wrong_shapes: {refuse}({result})"
             self._line(depth, check, node, "check", record)
         self._line(depth, f"for {each} in {result}:", node, "iterate", record)
-        self._successors(node, each, depth + 1)
+        # What is yielded may be the function's own, to be changed and yielded again: its state.
+        self._successors(node, each, depth + 1, kept=True)
 
     # --- what follows -------------------------------------------------------------------------
 

@@ -94,8 +94,9 @@ class OutputChannel:
                 self._port.send_control(content, self.sequence)
         self._room.blocked -= 1
 
-    def waits(self) -> bool:
-        return bool(self._waiting)
+    def may_send(self) -> bool:
+        """Whether a batch would leave at once."""
+        return self.credits > 0 and not self._waiting
 
 
 class Output:
@@ -135,10 +136,13 @@ class Output:
         self.limit = max(1, min(self._most, self.limit * 2, fitting))
 
     def flush(self) -> bool:
-        """Cut every buffer that has records and may leave; whether there was one."""
+        """Send every buffer that has records and may leave; whether there was one.
+
+        Where there is no credit it gathers on: it leaves fuller, when there is.
+        """
         flushed = False
         for index, batch in enumerate(self.buffers):
-            if batch and not self.channels[index].waits():
+            if batch and self.channels[index].may_send():
                 self._cut(index)
                 flushed = True
         return flushed

@@ -6,6 +6,7 @@ makes sure that nothing of the old one is alive before it says so.
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from penstock.network.messages import (
 from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
 from penstock.runtime.failure import explain
 from penstock.runtime.slot import Slot
+
+log = logging.getLogger(__name__)
 
 
 class HostTransport(Transport, Protocol):
@@ -155,7 +158,8 @@ class SlotHost:
 
     def _close_slot(self) -> None:
         if self.slot is not None:
-            self.slot.close()
+            for error in self.slot.close():
+                log.warning("slot %d: closing failed: %s", self._identity.slot, error)
 
     def _close_transport(self) -> None:
         if self._transport is not None:

@@ -71,7 +71,8 @@ class FaultyFileSystem(MemoryFileSystem):
         """Whether the process that is running now may die in the middle of an operation."""
         self.later: Callable[[Callable[[], object]], None] = lambda action: None
         """Does something at a later time: an operation that was given up and comes true."""
-        self.failed_deletes = 0
+        self.failed_cleanups = 0
+        """Listings and deletions that went wrong: something may be left over, and that is all."""
         self.name = f"fs{next(_numbers)}"
         _filesystems[self.name] = self
 
@@ -92,13 +93,12 @@ class FaultyFileSystem(MemoryFileSystem):
         """Do `action`, unless the seed has something else in mind."""
         if not self.armed:
             return action()
-        chance = self._rng.random()
         doomed = self._is_doomed()
         if self.budget.left <= 0:
             return action()
-        if doomed or (self.may_crash and chance < self._rates.storage_crash):
+        if doomed or (self.may_crash and self._rng.random() < self._rates.storage_crash):
             self._die(what, action, torn)
-        if chance < self._rates.storage_crash + self._rates.storage_error:
+        if self._rng.random() < self._rates.storage_error:
             self._err(what, action, late)
         return action()
 
@@ -127,8 +127,8 @@ class FaultyFileSystem(MemoryFileSystem):
     ) -> None:
         outcome = self._rng.choice(("not done", "done", "not done" if late is None else "late"))
         self.budget.spend(f"storage error: {what} {outcome}")
-        if what.startswith("delete"):
-            self.failed_deletes += 1
+        if what.startswith(("delete", "list")):
+            self.failed_cleanups += 1
         if outcome == "done":
             action()
         elif outcome == "late" and late is not None:
@@ -143,7 +143,8 @@ class FaultyFileSystem(MemoryFileSystem):
 
     def append(self, path: str) -> AppendStream:
         def open_stream() -> AppendStream:
-            MemoryFileSystem.append(self, path)
+            if not MemoryFileSystem.create(self, path, b""):
+                raise StorageError(f"cannot open {path}: it exists")
             stream = self._streams[path] = _FaultyStream(self, path)
             return stream
 

@@ -140,7 +140,7 @@ class Scenario:
         files = self.filesystem.files
         unfinished = [path for path in files if path.startswith("/out/.")]
         checkpoints = [path for path in files if path.startswith("/checkpoints/")]
-        if self.filesystem.failed_deletes:
+        if self.filesystem.failed_cleanups:
             # Cleaning up was tried and failed, which is logged and fails no job.
             return []
         return [f"{path} is left over" for path in unfinished + checkpoints]
