@@ -224,7 +224,7 @@ class _Builder:
             subtask,
             node.uid,
             self._environment.tell,
-            (lambda: holder[0].epoch) if checkpointing else (lambda: 0),
+            (lambda: holder[0].snapshots.epoch) if checkpointing else (lambda: 0),
         )
         self._built.emitters[subtask, node.uid] = emitter
         context = WriterContext(

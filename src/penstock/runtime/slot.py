@@ -26,10 +26,11 @@ from penstock.network.messages import (
     Trigger,
     credits_of,
 )
+from penstock.runtime.accounting import Activity
 from penstock.runtime.build import BuiltSlot, build_slot
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import explain
-from penstock.runtime.subtask import Activity, Subtask
+from penstock.runtime.subtask import Subtask
 
 
 class Slot:

@@ -7,84 +7,43 @@ outputs.
 
 from __future__ import annotations
 
-import enum
-import hashlib
 import linecache
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import (
     MAX_WATERMARK,
-    OperatorSnapshot,
     SubtaskSnapshot,
 )
-from penstock.checkpoint.store import CarriedSegments, SegmentStore
+from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
-from penstock.errors import StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
 from penstock.network.messages import (
-    Acknowledge,
     AtEnd,
-    Decline,
     SplitRequest,
     SubtaskMetrics,
     Trigger,
 )
+from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.chain import CompiledChain
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.gate import InputGate
 from penstock.runtime.operators import (
-    OperatorCut,
     RuntimeKeyedFunction,
     RuntimeOperator,
     RuntimeSink,
     RuntimeSource,
 )
 from penstock.runtime.output import Output, Room
+from penstock.runtime.snapshots import Snapshots
 
 STEP_NS = 2_000_000
 """How long a step should take; the number of records per step follows from it."""
 _FIRST_QUOTA = 64
-
-
-class Activity(enum.Enum):
-    """What a subtask's time is spent on."""
-
-    BUSY = 0
-    BACKPRESSURED = 1
-    IDLE = 2
-
-
-@dataclass
-class Accounting:
-    """Exact time per activity: every moment since `start` belongs to one of them."""
-
-    since: int
-    activity: Activity = Activity.IDLE
-    totals: list[int] = field(default_factory=lambda: [0, 0, 0])
-
-    def enter(self, activity: Activity, now: int) -> None:
-        self.totals[self.activity.value] += now - self.since
-        self.activity, self.since = activity, now
-
-    def upto(self, now: int) -> list[int]:
-        """The totals with the activity that is under way."""
-        totals = list(self.totals)
-        totals[self.activity.value] += max(0, now - self.since)
-        return totals
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """A subtask's part of a checkpoint, done."""
-
-    operators: dict[str, OperatorSnapshot]
-    size: int
-    segments: dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -134,10 +93,10 @@ class Subtask:
         self._no_more_splits = False
         self._source_idle = False
         self._requested: Trigger | None = None
-        self._last_checkpoint = 0
+        self.snapshots = Snapshots(
+            parts.id, parts.attempt, parts.operators, parts.store, environment, fail
+        )
         self._watermark = parts.watermark
-        self.epoch = 1
-        """Which checkpoint will cover what is written now: this one or a later."""
         self.at_end = False
         self.records_in = 0
         self.accounting = Accounting(self._clock.monotonic_ns())
@@ -342,7 +301,7 @@ class Subtask:
 
     def trigger(self, trigger: Trigger) -> None:
         """A checkpoint begins. Barriers bring it to all but sources and ended subtasks."""
-        if trigger.checkpoint <= self._last_checkpoint:
+        if trigger.checkpoint < self.snapshots.epoch:
             return
         if self.at_end:
             self._snapshot(trigger.checkpoint, trigger.confirmed, 0)
@@ -353,69 +312,22 @@ class Subtask:
             self._requested = trigger
 
     def _snapshot(self, checkpoint: int, confirmed: int, alignment_ns: int) -> None:
-        if checkpoint <= self._last_checkpoint:
+        if checkpoint < self.snapshots.epoch:
             return
-        started = self._clock.monotonic_ns()
-        self._last_checkpoint = checkpoint
         if self._requested is not None and self._requested.checkpoint <= checkpoint:
             self._requested = None
-        self.confirm(confirmed)
         for writer in self._writers:
             writer.flush()
-        if self.at_end:
-            cuts = [o.cut(checkpoint) for o in self.operators if isinstance(o, RuntimeSink)]
-        else:
+        if not self.at_end:
             for output in self.outputs:
                 output.control(Barrier(checkpoint, confirmed))
-            cuts = [operator.cut(checkpoint) for operator in self.operators]
-        self.epoch = checkpoint + 1
-        sync_ns = self._clock.monotonic_ns() - started
-        cut = SubtaskSnapshot(
-            self.at_end, self._watermark, sync_ns=sync_ns, alignment_ns=alignment_ns
-        )
-        self._store(checkpoint, cuts, cut)
-
-    def _store(self, checkpoint: int, cuts: list[OperatorCut], cut: SubtaskSnapshot) -> None:
-        """Make the cuts durable off the loop, then acknowledge."""
-        attempt, store = self._parts.attempt, self._parts.store
-        started = self._clock.monotonic_ns()
-
-        def work() -> _Stored:
-            stored: dict[str, OperatorSnapshot] = {}
-            size = 0
-            for part in cuts:
-                # A digest: a uid may hold what a file's name may not.
-                operator = hashlib.sha256(part.uid.encode()).hexdigest()[:16]
-                name = f"{attempt}-{checkpoint}-{self.id.index}-{operator}"
-                stored[part.uid], written = part.store(store, name)
-                size += written
-            carried = store.take() if isinstance(store, CarriedSegments) else {}
-            return _Stored(stored, size, carried)
-
-        def done(result: _Stored | None, error: Exception | None) -> None:
-            if isinstance(error, StorageError):
-                self._environment.tell(Decline(attempt, self.id, checkpoint, str(error)))
-            elif result is None:
-                self._fail(error)
-            else:
-                self._acknowledge(checkpoint, result, cut, started)
-
-        self._environment.io.submit(work, done)
-
-    def _acknowledge(
-        self, checkpoint: int, result: _Stored, cut: SubtaskSnapshot, started: int
-    ) -> None:
-        for operator in self.operators:
-            if operator.node.uid in result.operators:
-                operator.stored(checkpoint, result.operators[operator.node.uid])
-        async_ns = self._clock.monotonic_ns() - started
-        snapshot = replace(cut, operators=result.operators, async_ns=async_ns, size=result.size)
-        attempt = self._parts.attempt
-        self._environment.tell(Acknowledge(attempt, self.id, checkpoint, snapshot, result.segments))
+        # What has ended has no state any more, only output that is not committed yet.
+        part = [o for o in self.operators if not self.at_end or isinstance(o, RuntimeSink)]
+        cut = SubtaskSnapshot(self.at_end, self._watermark, alignment_ns=alignment_ns)
+        self.snapshots.take(checkpoint, confirmed, part, cut)
 
     def confirm(self, checkpoint: int) -> None:
-        for operator in self.operators:
-            operator.confirm(checkpoint)
+        self.snapshots.confirm(checkpoint)
 
     def abort(self, checkpoint: int) -> None:
         if self.gate is not None:

@@ -1,0 +1,102 @@
+"""A subtask's part in checkpoints: cut between two records, stored off the loop, acknowledged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.checkpoint.handles import OperatorSnapshot, SubtaskSnapshot
+from penstock.checkpoint.store import CarriedSegments, SegmentStore
+from penstock.errors import StorageError
+from penstock.graph.execution_graph import SubtaskId
+from penstock.network.messages import Acknowledge, Decline
+from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.operators import OperatorCut, RuntimeOperator
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The cuts of a subtask, stored."""
+
+    operators: dict[str, OperatorSnapshot]
+    size: int
+    segments: dict[str, bytes]
+
+
+class Snapshots:
+    """Takes the snapshots of one subtask."""
+
+    def __init__(
+        self,
+        subtask: SubtaskId,
+        attempt: int,
+        operators: list[RuntimeOperator],
+        store: SegmentStore | None,
+        environment: SlotEnvironment,
+        fail: Callable[[Any], None],
+    ) -> None:
+        self._subtask = subtask
+        self._attempt = attempt
+        self._operators = operators
+        self._store = store
+        self._environment = environment
+        self._fail = fail
+        self.epoch = 1
+        """Which checkpoint will cover what is written now: this one or a later."""
+
+    def take(
+        self,
+        checkpoint: int,
+        confirmed: int,
+        operators: list[RuntimeOperator],
+        snapshot: SubtaskSnapshot,
+    ) -> None:
+        """Cut `operators` here and now; `snapshot` says what else is known of the subtask."""
+        clock = self._environment.clock
+        started = clock.monotonic_ns()
+        self.epoch = checkpoint + 1
+        self.confirm(confirmed)
+        cuts = [operator.cut(checkpoint) for operator in operators]
+        cut_at = clock.monotonic_ns()
+
+        def done(result: _Stored | None, error: Exception | None) -> None:
+            if isinstance(error, StorageError):
+                decline = Decline(self._attempt, self._subtask, checkpoint, str(error))
+                self._environment.tell(decline)
+            elif result is None:
+                self._fail(error)
+            else:
+                sync_ns, async_ns = cut_at - started, clock.monotonic_ns() - cut_at
+                timed = replace(snapshot, sync_ns=sync_ns, async_ns=async_ns)
+                self._acknowledge(checkpoint, result, timed)
+
+        self._environment.io.submit(lambda: self._write(checkpoint, cuts), done)
+
+    def _write(self, checkpoint: int, cuts: list[OperatorCut]) -> _Stored:
+        """Make the cuts durable."""
+        stored: dict[str, OperatorSnapshot] = {}
+        size = 0
+        for cut in cuts:
+            # A digest: a uid may hold what a file's name may not.
+            operator = hashlib.sha256(cut.uid.encode()).hexdigest()[:16]
+            name = f"{self._attempt}-{checkpoint}-{self._subtask.index}-{operator}"
+            stored[cut.uid], written = cut.store(self._store, name)
+            size += written
+        carried = self._store.take() if isinstance(self._store, CarriedSegments) else {}
+        return _Stored(stored, size, carried)
+
+    def _acknowledge(self, checkpoint: int, result: _Stored, snapshot: SubtaskSnapshot) -> None:
+        for operator in self._operators:
+            if operator.node.uid in result.operators:
+                operator.stored(checkpoint, result.operators[operator.node.uid])
+        whole = replace(snapshot, operators=result.operators, size=result.size)
+        self._environment.tell(
+            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments)
+        )
+
+    def confirm(self, checkpoint: int) -> None:
+        """`checkpoint` is complete."""
+        for operator in self._operators:
+            operator.confirm(checkpoint)
