@@ -250,3 +250,35 @@ def test_a_key_goes_to_one_subtask(cluster):
     running = cluster(build, parallelism=3).run()
     counts = sorted(running.subtask(1, index).records_in for index in range(3))
     assert counts in ([0, 20, 20], [0, 0, 40])
+
+
+# --- mutable records --------------------------------------------------------------------------
+
+
+def raise_by_hundred(record):
+    record["x"] += 100
+    return record
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_an_operator_that_changes_its_input_changes_nothing_for_its_siblings(cluster, chained):
+    def build(env):
+        source = env.from_collection([{"x": 1}])
+        for step in (source.map(raise_by_hundred), source.map(lambda record: record["x"])):
+            if not chained:
+                step.disable_chaining()
+            step.sink_to(CollectSink())
+
+    assert sorted(map(str, cluster(build).run().collected())) == ["1", "{'x': 101}"]
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_an_operator_that_changes_its_input_changes_no_state_above_it(cluster, chained):
+    def build(env):
+        numbers = env.from_collection([{"x": 1}, {"x": 2}]).key_by(lambda record: 0)
+        total = numbers.reduce(lambda a, b: {"x": a["x"] + b["x"]}).map(raise_by_hundred)
+        if not chained:
+            total.disable_chaining()
+        total.sink_to(CollectSink())
+
+    assert cluster(build).run().collected() == [{"x": 101}, {"x": 103}]

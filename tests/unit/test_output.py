@@ -126,6 +126,17 @@ def test_flush_leaves_a_channel_that_waits_alone():
     assert sender.output.buffers[0] == ["c"]
 
 
+def test_flush_gathers_on_where_there_is_no_credit():
+    sender = Sender(credits=0, most=8)
+    sender.write("a")
+    assert not sender.output.flush()
+    assert not sender.room.blocked
+    sender.write("b")
+    sender.channels[0].grant(1)
+    assert sender.output.flush()
+    assert sender.wires[0].elements() == [["a", "b"]]
+
+
 def test_the_limit_grows_step_by_step_up_to_the_most():
     sender = Sender(credits=10_000, most=100)
     limits = []

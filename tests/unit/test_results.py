@@ -60,3 +60,14 @@ def test_a_restart_drops_what_will_be_sent_again(gate, delivered):
     gate.restarted()
     gate.completed(9)
     assert [values for _, _, values in delivered] == [["covered"]]
+
+
+def test_values_of_a_new_attempt_are_not_covered_by_what_is_complete(gate, delivered):
+    """A new attempt numbers from one until it has seen a checkpoint of its own."""
+    gate.completed(5)
+    gate.restarted()
+    gate.emitted(emitted(1, "new"))
+    gate.completed(5)
+    assert delivered == []
+    gate.completed(6)
+    assert [values for _, _, values in delivered] == [["new"]]

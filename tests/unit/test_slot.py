@@ -16,6 +16,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ChannelBrokenError, StorageError
 from penstock.network.frames import FrameKind
 from penstock.network.messages import Abort, Acknowledge, AtEnd, Complete, Decline, Failed
+from penstock.runtime.operators import MAX_SEGMENT_CHAIN
 
 
 def one(value):
@@ -420,6 +421,51 @@ def test_only_what_changed_is_written_again(cluster, store):
     first, second = (running.snapshots(c)[1, 0].operators["count"].segments for c in (1, 2))
     assert len(first) == 1 and second == first
     assert running.snapshots(1)[1, 0].size > 0 and running.snapshots(2)[1, 0].size == 0
+
+
+class Fed(Source):
+    """Emits what a test puts into its list."""
+
+    def __init__(self):
+        self.values = []
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator([0])
+
+    def create_reader(self, context):
+        return FedReader(self.values)
+
+
+class FedReader(OnceReader):
+    def poll(self, limit):
+        if not self.begun:
+            return None
+        taken = list(self.values)
+        self.values.clear()
+        return taken
+
+
+def test_a_chain_of_deltas_is_written_anew_before_it_grows_long(cluster, store):
+    source = Fed()
+
+    def build(env):
+        stream = env.from_source(source, NONE, "fed").key_by(one)
+        stream.process(Count()).uid("count").sink_to(CollectSink())
+
+    running, lengths = cluster(build, store=store).run(), []
+    for checkpoint in range(1, 21):
+        source.values += ["always", f"once-{checkpoint}"]
+        running.subtask(0).source_woken()
+        running.run().trigger(checkpoint, checkpoint - 1)
+        snapshots = running.run().snapshots(checkpoint)
+        lengths.append(len(snapshots[1, 0].operators["count"].segments))
+    assert lengths[:9] == [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    assert max(lengths) == MAX_SEGMENT_CHAIN
+    restored = {tuple(subtask): snapshot for subtask, snapshot in snapshots.items()}
+    again = cluster(build, store=store, restored=restored).run()
+    source.values += ["always", "once-1", "once-20", "new"]
+    again.subtask(0).source_woken()
+    assert again.run().collected() == [("always", 21), ("once-1", 2), ("once-20", 2), ("new", 1)]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])

@@ -322,7 +322,7 @@ class ProgramBuilder:
             if kind == "sequence" and count:
                 source: Any = NumberSequenceSource(0, count - 1)
             else:
-                source = DataGeneratorSource(Same(), count, rng.choice((None, 200.0, 2000.0)))
+                source = DataGeneratorSource(Same(), count, rng.choice((None, 500.0, 5000.0)))
             stream = env.from_source(source, WatermarkStrategy.no_watermarks(), kind, Types.LONG())
             stream = stream.set_parallelism(parallelism)
         self.lines.append(f"{kind} of {count} x{parallelism}")

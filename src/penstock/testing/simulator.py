@@ -33,7 +33,7 @@ from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 
-MAX_TICKS = 60_000
+MAX_TICKS = 200_000
 _STALL = 8_000
 """The longest time, in milliseconds, for which messages stand still."""
 
@@ -242,7 +242,10 @@ class Simulation:
 
     def describe(self) -> str:
         master = self.master
-        return f"{master.status}, waiting for {master._phase.value}, faults {self.faults}"
+        return (
+            f"{master.status}, waiting for {master._phase.value}, {master.progress()}, "
+            f"faults {self.faults}"
+        )
 
     @property
     def faults(self) -> list[str]:
