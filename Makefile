@@ -46,6 +46,8 @@ bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.keyed_count
 	$(PY) -m bench.latency
 	$(PY) -m bench.backpressure
+	$(PY) -m bench.fairness
+	$(PY) -m bench.recovery
 	$(PY) -m bench.startup
 
 clean: ## remove the environment, caches and everything built

@@ -17,7 +17,6 @@ import job_parts
 import psutil
 import pytest
 from job_parts import (
-    KEYS,
     Count,
     RaiseOnce,
     Sleep,
@@ -46,7 +45,6 @@ from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import (
     CheckpointDirectoryError,
-    ConfigurationError,
     JobCancelledError,
     JobFailedError,
     NotEnoughSlotsError,
@@ -452,11 +450,14 @@ class Failing(Source):
 
 
 class FailingReader(SourceReader):
+    def __init__(self) -> None:
+        self._next: int | None = None
+
     def add_splits(self, splits: list[Any]) -> None:
         (self._next,) = splits
 
     def poll(self, limit: int) -> list[Any] | None:
-        return [self._record()]
+        return None if self._next is None else [self._record()]
 
     def _record(self) -> int:
         self._next += 1
@@ -542,7 +543,7 @@ def test_a_record_is_what_it_was_when_emitted(parallelism: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "says"), [("abc", "returned a str"), (5, "not a list, a generator or None")]
+    ("returned", "says"), [("abc", "a str was returned"), (5, "not a list, a generator or None")]
 )
 def test_a_function_that_returns_the_wrong_shape(returned: Any, says: str) -> None:
     env = environment(1)
@@ -566,25 +567,33 @@ def test_an_unwritable_checkpoint_directory_is_refused_at_once(tmp_path: Path) -
     assert not opened.exists()
 
 
-def test_checkpoints_need_a_directory() -> None:
-    env = environment()
-    env.enable_checkpointing(1_000)
-    numbers(env).print()
-    with pytest.raises(ConfigurationError, match=r"set execution\.checkpointing\.dir"):
-        env.execute()
+def test_checkpoints_without_a_directory_do(tmp_path: Path) -> None:
+    """They are kept by the driver, and as good as others for as long as it lives."""
+    env = environment(2)
+    env.enable_checkpointing(100)
+    out = tmp_path / "out"
+    stream = ticks(env, tmp_path / "stop").map(RaiseOnce(2_000, tmp_path / "raised"))
+    counted(stream).map(as_line).sink_to(FileSink.for_row_format(str(out)).build())
+    job = env.execute_async()
+    after = running(job, attempt=2)
+    assert after.completed_checkpoints > 0
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result(timeout=30)
+    assert check_output(out, parallelism=2) > 2_000
 
 
 # --- pressure and fairness --------------------------------------------------------------------
 
 
-def under_way(channels: int) -> int:
-    """How many records can be between a sender and its receivers over so many channels.
+def under_way(senders: int, receivers: int) -> int:
+    """How many records can be between senders and receivers when each sends to all.
 
     Per channel: the buffers that have credit, one that waits for it, one that gathers, one in the
-    receiver's hands. And what the source took in its last step.
+    receiver's hands. And what each sender took in its last step.
     """
     settings = RuntimeSettings()
-    return channels * (settings.credits + 3) * settings.buffer_records + settings.step_records
+    in_channels = senders * receivers * (settings.credits + 3) * settings.buffer_records
+    return in_channels + senders * settings.step_records
 
 
 def test_a_slow_operator_slows_its_source_down() -> None:
@@ -597,7 +606,7 @@ def test_a_slow_operator_slows_its_source_down() -> None:
     while time.monotonic() < deadline:
         progress = job.progress()
         ahead = records_in(progress, 0) - records_in(progress, 1)
-        assert ahead <= under_way(channels=4)
+        assert ahead <= under_way(senders=2, receivers=2)
         time.sleep(0.1)
     metrics = job.progress().metrics.items()
     job.cancel().result(timeout=30)
@@ -648,7 +657,7 @@ def test_neither_of_two_sources_gets_ahead() -> None:
     while time.monotonic() < deadline:
         progress = job.progress()
         ahead = abs(records_in(progress, 0) - records_in(progress, 1))
-        assert ahead <= under_way(channels=4)
+        assert ahead <= under_way(senders=2, receivers=2)
         time.sleep(0.1)
     taken = records_in(job.progress(), 2)
     job.cancel().result(timeout=30)
@@ -667,4 +676,3 @@ def test_nothing_is_visible_before_a_checkpoint_covers_it(tmp_path: Path) -> Non
     stop.touch()
     job.get_job_execution_result().result(timeout=30)
     assert check_output(out, parallelism=2) > 2_000
-    assert len({key_of(n) for n in range(KEYS)}) == KEYS

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
+_FOREVER_MS = 2**53
+
+
 class StreamExecutionEnvironment:
     """Builds a program and runs it on Spark."""
 
@@ -66,6 +69,12 @@ class StreamExecutionEnvironment:
         return options.MAX_PARALLELISM.read(self._configuration.to_dict())
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """How long a buffer may gather while its subtask is busy; -1: until it is full.
+
+        Before a slot sleeps all buffers leave, whatever is set here.
+        """
+        if timeout_millis == -1:
+            timeout_millis = _FOREVER_MS
         return self._set(options.BUFFER_TIMEOUT, timeout_millis)
 
     def get_buffer_timeout(self) -> int:

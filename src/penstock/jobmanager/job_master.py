@@ -159,7 +159,8 @@ class JobMaster:
             pass
         elif self._phase is not Phase.ENDED:
             if isinstance(error, NotEnoughSlotsError):
-                self._fail(error, slot_lost=True, restart=False)
+                # Cores that were there before come back when Spark has replaced what was lost.
+                self._fail(error, slot_lost=True, restart=self._attempt > 0)
             else:
                 reason = str(error) if error is not None else "its task ended"
                 self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)

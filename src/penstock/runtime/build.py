@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -96,7 +97,9 @@ class _Builder:
                 self._built.subtasks.append(self._subtask(subtask, fail))
         except BaseException:
             for operator in self._opened:
-                operator.close()
+                # What went wrong first is what its author needs to see.
+                with contextlib.suppress(Exception):
+                    operator.close()
             raise
         return self._built
 
