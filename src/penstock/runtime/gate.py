@@ -137,6 +137,8 @@ class InputGate:
 
     def abort(self, checkpoint: int) -> None:
         """The checkpoint was given up: read on."""
-        if self._aligning is not None and self._aligning.checkpoint == checkpoint:
-            self._last_barrier = checkpoint
+        # Remembered also before its first barrier is here: those that still come must not block,
+        # because the siblings that heard of this earlier have dropped theirs.
+        self._last_barrier = max(self._last_barrier, checkpoint)
+        if self._aligning is not None and self._aligning.checkpoint <= checkpoint:
             self._stop_aligning()

@@ -39,7 +39,7 @@ def ensure_java() -> None:
     found = f" ({'; '.join(seen)})" if seen else ""
     raise NoJavaError(
         f"Spark needs Java {OLDEST_JAVA} or newer and none was found{found}: "
-        "run `pip install "penstock[java]"`, or install a JDK and set JAVA_HOME."
+        "run `pip install 'penstock[java]'`, or install a JDK and set JAVA_HOME."
     )
 
 

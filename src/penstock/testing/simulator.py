@@ -30,6 +30,7 @@ from penstock.errors import PenstockError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.network.frames import Frame, decode_frame, encode_frame
+from penstock.network.messages import Deploy
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 
@@ -166,6 +167,8 @@ class Simulation:
         self.delivered: dict[str, dict[int, list[Any]]] = {}
         """What the client got, by uid of the sink and subtask."""
         self.statuses: list[JobStatus] = []
+        self.restored: set[int] = set()
+        """The attempts that began at a checkpoint."""
         self.trace: list[str] = []
         self.ticks = 0
         self._letters: dict[tuple[int, int], deque[Any]] = {}
@@ -182,6 +185,8 @@ class Simulation:
         process = self.processes.get((launch, slot))
         if process is not None:
             process.from_master.append(message)
+        if isinstance(message, Deploy) and message.restored:
+            self.restored.add(message.attempt)
 
     def launch(self, launch: int) -> None:
         def start() -> None:

@@ -1,4 +1,4 @@
-"""Fixtures that start a driver in a process of its own; used by more than one folder of tests."""
+"""Fixtures on real Spark, for more than one folder of tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+
+from penstock.spark.session import session_for
 
 RunDriver = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[SparkSession]:
+    """The session that Penstock makes when the user has none; one for all tests of a run."""
+    session = session_for(None, "penstock tests", {})
+    yield session
+    session.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,113 @@
+"""The documentation says what the code says: keys, errors, names, links, and code that compiles."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock.common
+import penstock.connectors
+import penstock.datastream
+import penstock.datastream.state
+from penstock.common.config_options import OPTIONS
+from penstock.errors import PenstockError
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FRONTS = [penstock.common, penstock.connectors, penstock.datastream, penstock.datastream.state]
+
+
+def code_blocks(holding: str = "") -> list[pytest.ParameterSet]:
+    """The blocks of Python in all pages; only those that hold a string, if one is given."""
+    blocks = []
+    for page in PAGES:
+        name, text = str(page.relative_to(ROOT)), page.read_text()
+        for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            line = text[: match.start(1)].count("\n")
+            # Empty lines in front, so that an error names the line of the page.
+            if holding in match[1]:
+                blocks.append(pytest.param("\n" * line + match[1], id=f"{name}:{line + 1}"))
+    return blocks
+
+
+def rows(page: str, first_header: str) -> list[list[str]]:
+    """The cells of the table in `page` whose first column has this header."""
+    lines = (ROOT / page).read_text().splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {first_header} |"))
+    table = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return table
+
+
+@pytest.mark.parametrize("code", code_blocks())
+def test_code_compiles(code: str) -> None:
+    compile(code, "<page>", "exec")
+
+
+@pytest.mark.parametrize("code", code_blocks(holding="penstock.testing"))
+def test_code_that_needs_no_spark_runs(code: str) -> None:
+    exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+
+
+def test_every_configuration_key_is_documented() -> None:
+    documented = {}
+    for keys, _, default, _ in rows("docs/configuration.md", "key"):
+        key, *aliases = re.findall(r"`([^`]+)`", keys)
+        documented[key] = (tuple(aliases), default.strip("`"))
+    assert set(documented) == {option.key for option in OPTIONS}
+    for option in OPTIONS:
+        aliases, default = documented[option.key]
+        assert aliases == option.aliases, option.key
+        expected = None if default == "none" else option.parse(default)
+        assert expected == option.default, option.key
+
+
+def error_rows(kind: type[PenstockError] = PenstockError) -> Iterator[list[str]]:
+    if not kind.__module__.startswith("penstock"):
+        return
+    base = "" if kind is PenstockError else f"`{kind.__base__.__name__}`"
+    meaning = (inspect.getdoc(kind) or "").split("\n")[0].replace("``", "`")
+    yield [f"`{kind.__name__}`", f"`{kind.code}`", base, meaning]
+    for below in kind.__subclasses__():
+        yield from error_rows(below)
+
+
+def test_every_error_is_documented() -> None:
+    expected = list(error_rows())
+    text = "\n".join(f"| {' | '.join(row)} |" for row in expected)
+    assert rows("docs/errors.md", "error") == expected, f"the table must be:\n{text}"
+
+
+def test_every_public_name_is_documented() -> None:
+    text = "\n".join(page.read_text() for page in PAGES)
+    names = {f"{front.__name__}.{name}" for front in FRONTS for name in front.__all__}
+    missing = [n for n in sorted(names) if not re.search(rf"\b{n.rpartition('.')[2]}\b", text)]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    local = [link.partition("#")[0] for link in links if "://" not in link]
+    assert [link for link in local if link and not (page.parent / link).exists()] == []
+
+
+def modules_with_examples() -> list[str]:
+    files = [path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text()]
+    return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files)
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_modules(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted > 0 and results.failed == 0
