@@ -114,6 +114,10 @@ class CountingDriver:
 
     # --- ending -------------------------------------------------------------------------------
 
+    def kill(self) -> None:
+        """kill -9 the driver's Python."""
+        self._process.kill()
+
     def finish(self) -> dict[str, Any]:
         """Let the source end; what became of the job, its output checked."""
         (self.folder / "stop").touch()
