@@ -140,12 +140,6 @@ class SinkError(PenstockError):
     code = "SINK"
 
 
-class CheckpointFailedError(PenstockError):
-    """More checkpoints failed than the job tolerates, or the final one did."""
-
-    code = "CHECKPOINT_FAILED"
-
-
 # --- how a job ended --------------------------------------------------------------------------
 
 

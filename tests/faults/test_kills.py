@@ -6,6 +6,7 @@ what is not a clean death.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -83,13 +84,14 @@ def _kill(pid: int) -> None:
 # --- in a session of this process -------------------------------------------------------------
 
 
-def counting(folder: Path, **settings: Any) -> JobClient:
+def counting(
+    folder: Path, sources: int = 2, interval: str = "200 ms", settings: dict[str, Any] | None = None
+) -> JobClient:
     """Ticks, counted by key, into files of `folder`, until a file `stop` is there."""
-    interval = settings.pop("interval", "200 ms")
     env = environment(2, folder / "checkpoints", interval, settings=settings)
     source = Ticker(folder / "stop", 1_000)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "ticks")
-    stream = stream.key_by(key_of).process(Count()).map(as_line)
+    stream = stream.set_parallelism(sources).key_by(key_of).process(Count()).map(as_line)
     stream.sink_to(FileSink.for_row_format(str(folder / "out")).build())
     return env.execute_async("counting")
 
@@ -103,7 +105,7 @@ def finish(job: JobClient, folder: Path) -> Any:
 @pytest.mark.usefixtures("session")
 def test_a_frozen_slot_that_wakes_up_changes_nothing(tmp_path: Path) -> None:
     settings = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "2 s"}
-    job = counting(tmp_path, **settings)
+    job = counting(tmp_path, settings=settings)
     before = running(job, checkpoints=2)
     frozen = before.slots[1][1]
     os.kill(frozen, signal.SIGSTOP)
@@ -112,8 +114,8 @@ def test_a_frozen_slot_that_wakes_up_changes_nothing(tmp_path: Path) -> None:
     finally:
         os.kill(frozen, signal.SIGCONT)
     after = running(job, attempt=2, checkpoints=before.completed_checkpoints + 2)
-    until(lambda: not is_slot(frozen), "the frozen slot has left", 20)
-    assert frozen not in slot_pids(after)
+    # It left in time to be given, as an idle process, to the next launch; or it was killed.
+    until(lambda: not is_slot(frozen) or frozen in slot_pids(after), "the frozen slot has left", 20)
     finish(job, tmp_path)
     assert check_output(tmp_path / "out", parallelism=2) > 0
 
@@ -136,10 +138,8 @@ def test_strangers_are_ignored_and_counted(tmp_path: Path) -> None:
             with socket.create_connection(("127.0.0.1", port)) as stranger:
                 stranger.sendall(data)
                 stranger.settimeout(2)
-                try:
+                with contextlib.suppress(OSError):
                     assert len(stranger.recv(1_000)) < 100, "a greeting at most"
-                except OSError:
-                    pass
     until(lambda: job.progress().strangers >= 4, "strangers are counted", 20)
     assert job.get_job_status().result() is JobStatus.RUNNING
     finish(job, tmp_path)
@@ -161,8 +161,9 @@ def alter(manifest: Path) -> None:
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(("damage", "says"), [(cut_short, "is cut short"), (alter, "was altered")])
 def test_a_damaged_checkpoint_is_passed_over(damage: Any, says: str, tmp_path: Path) -> None:
-    settings = {"execution.checkpointing.num-retained": 3, "interval": "3 s"}
-    job = counting(tmp_path, **settings)
+    # One source: its records come in the same order again, and so do the same lines.
+    settings = {"execution.checkpointing.num-retained": 3}
+    job = counting(tmp_path, sources=1, interval="3 s", settings=settings)
     running(job, checkpoints=2)
     progress = running(job, checkpoints=job.progress().completed_checkpoints + 1)
     [folder] = (tmp_path / "checkpoints").iterdir()
@@ -183,7 +184,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage: Any, says: str, tmp_path: P
     once = tmp_path / "once"
     once.mkdir()
     (once / "lines").write_text("\n".join(lines))
-    assert check_output(once, parallelism=2) > 2_000
+    assert check_output(once, parallelism=1) > 2_000
 
 
 # --- the driver -------------------------------------------------------------------------------

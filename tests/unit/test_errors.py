@@ -20,7 +20,6 @@ CLASSES = [
 CODES = {
     "ChannelBrokenError": "CHANNEL_BROKEN",
     "CheckpointDirectoryError": "CHECKPOINT_DIRECTORY",
-    "CheckpointFailedError": "CHECKPOINT_FAILED",
     "ConfigurationError": "CONFIGURATION",
     "CorruptCheckpointError": "CORRUPT_CHECKPOINT",
     "DuplicateNameError": "DUPLICATE_NAME",

@@ -199,3 +199,21 @@ def test_streams_of_two_environments_do_not_unite(env):
 def test_a_collection_that_cannot_be_pickled_is_refused(env):
     with pytest.raises(ProgramError, match="an element of the collection cannot be pickled"):
         env.from_collection([lambda: 1])
+
+
+def test_a_stream_can_be_used_again_after_its_program_was_executed():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    numbers = env.from_collection([1, 2, 3]).map(lambda n: n).name("First")
+    numbers.print()
+    env._program.mark_executed()
+    numbers.map(lambda n: n).name("Second").print().name("Again")
+    names = [node.name for node in env._program.stream_graph().nodes]
+    assert names == ["Source: Collection Source", "First", "Second", "Again"]
+
+
+def test_executing_twice_without_a_new_sink_is_refused():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).print()
+    env._program.mark_executed()
+    with pytest.raises(ProgramError, match="no sink"):
+        env._program.stream_graph()

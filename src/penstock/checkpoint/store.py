@@ -68,7 +68,7 @@ class CheckpointStore:
 
     @property
     def in_memory(self) -> bool:
-        return self.directory == MEMORY
+        return self.directory.startswith("memory://")
 
     def keep_segments(self, segments: Mapping[str, bytes]) -> None:
         """Take in segments that a slot's message carried."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.graph.operators import SinkOperator
 from penstock.graph.partitioning import (
     ForwardPartitioning,
     Partitioning,
@@ -27,6 +28,8 @@ class Program:
 
     nodes: dict[int, StreamNode] = field(default_factory=dict)
     inputs: dict[int, tuple[Upstream, ...]] = field(default_factory=dict)
+    executed: frozenset[int] = frozenset()
+    """Sinks that an earlier execute() ran. Streams before them may be used again."""
 
     def add(self, node: StreamNode, inputs: tuple[Upstream, ...]) -> int:
         self.nodes[node.id] = node
@@ -40,12 +43,33 @@ class Program:
         self.nodes[node_id] = replace(self.nodes[node_id], **changes)
 
     def stream_graph(self) -> StreamGraph:
+        """The program that ends in the sinks added since the last execute()."""
+        wanted = self._needed_by(self._sinks() - self.executed)
         edges = [
             StreamEdge(upstream.node, target, self._partitioning(upstream, target))
             for target, upstreams in self.inputs.items()
             for upstream in upstreams
+            if target in wanted
         ]
-        return StreamGraph.build(list(self.nodes.values()), edges)
+        return StreamGraph.build([self.nodes[node] for node in sorted(wanted)], edges)
+
+    def mark_executed(self) -> None:
+        self.executed = frozenset(self._sinks())
+
+    def _sinks(self) -> set[int]:
+        return {n for n, node in self.nodes.items() if isinstance(node.operator, SinkOperator)}
+
+    def _needed_by(self, sinks: set[int]) -> set[int]:
+        if not sinks:
+            # Nothing to prune for: let the check of the whole say what is missing.
+            return set(self.nodes) - self.executed
+        needed, left = set(sinks), list(sinks)
+        while left:
+            for upstream in self.inputs[left.pop()]:
+                if upstream.node not in needed:
+                    needed.add(upstream.node)
+                    left.append(upstream.node)
+        return needed
 
     def _partitioning(self, upstream: Upstream, target: int) -> Partitioning:
         if upstream.partitioning is not None:

@@ -160,7 +160,7 @@ class StreamExecutionEnvironment:
         results = ClientResults(uids[collecting] if collecting is not None else None)
         runner = _dispatcher(self._configuration).submit(job, results)
         # The next execute() runs what is added from here on, as in Flink.
-        self._program = Program()
+        self._program.mark_executed()
         return RunningJob(runner), results
 
 

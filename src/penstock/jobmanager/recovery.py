@@ -57,6 +57,11 @@ def settle_output(
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
         metadata, notes = job.store.newest()
+        if notes and metadata is not None:
+            notes.append(
+                f"the job goes on from checkpoint {metadata.checkpoint}; output that a later one "
+                "had committed comes again"
+            )
         if metadata is None and had_checkpoint:
             raise CorruptCheckpointError(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])

@@ -157,6 +157,8 @@ class ProgramBuilder:
         self._placed: list[int] = []
         self._inputs: list[int] = []
         self.sinks: list[ExpectedSink] = []
+        self.mutates = False
+        """Whether a function changes what it was given or gave away."""
         self.lines: list[str] = []
         """The program, for people to read."""
 
@@ -246,6 +248,7 @@ class ProgramBuilder:
         copies, stream = 1, branch.stream
         self._placed, self._inputs = [], []
         keyed = hasattr(stage, "key")
+        self.mutates |= isinstance(stage, (Scribble, Recycle, EmitState, RunningSum))
         if not keyed and rng.random() < 0.5:
             stream, copies = self._spread(branch)
         stream = stage.attach(stream, self._place)
@@ -309,7 +312,7 @@ class ProgramBuilder:
 
     def _source(self) -> Branch:
         rng, env = self._rng, self._env
-        count = rng.choice((0, 1, 30, 80, 80, 150, 150, 300))
+        count = rng.choice((0, 1, 30, 80, 80, 150, 150, 150, 300, 300))
         kind = rng.choice(("sequence", "collection", "generator"))
         parallelism = 1
         if kind == "collection":

@@ -55,12 +55,13 @@ class Scenario:
         mode = CheckpointMode.AT_LEAST_ONCE if self.at_least_once else CheckpointMode.EXACTLY_ONCE
         checkpoints, store = CheckpointSettings(), None
         if self.checkpointing:
-            interval = rng.choice((5, 10, 20, 50, 200))
+            interval = rng.choice((5, 5, 10, 20, 50, 200))
             timeout = rng.choice((2000, 5000, 600_000))
             checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
             exactly_once=not self.at_least_once,
+            object_reuse=not self.program.mutates and rng.random() < 0.3,
             buffer_timeout_ms=job.settings.buffer_timeout_ms,
             credits=rng.randrange(1, 5),
             buffer_records=rng.choice((1, 2, 5, 20, 256)),

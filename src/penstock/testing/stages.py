@@ -373,6 +373,11 @@ class CountUp(KeyedStage):
         self.kind = kind
         self.cycle = cycle
 
+    def attach(self, stream: DataStream, place: Place) -> DataStream:
+        # A declared type without mutable parts travels by reference.
+        declared = Types.TUPLE([Types.STRING(), Types.LONG()]) if self.cycle is None else None
+        return place(stream.key_by(self.key).process(self, declared))
+
     def open(self, runtime_context: RuntimeContext) -> None:
         self._tally = Tally(self.kind, runtime_context)
 
