@@ -92,6 +92,13 @@ class CountingDriver:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story()}") from None
 
+    def next_attempt(self, after: dict[str, Any]) -> dict[str, Any]:
+        """Wait until a later attempt than the one of `after` has all its slots."""
+        return self.wait_for(
+            lambda now: now["attempt"] > after["attempt"] and now["slots"],
+            f"another attempt than {after['attempt']}",
+        )
+
     def recovered(self, after: dict[str, Any]) -> dict[str, Any]:
         """Wait until a later attempt than the one of `after` has completed a checkpoint."""
         return self.wait_for(
@@ -102,6 +109,10 @@ class CountingDriver:
             ),
             f"a checkpoint after attempt {after['attempt']}",
         )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def executors(self) -> list[int]:
         """The executor JVMs of a local-cluster, which are children of the driver's."""

@@ -89,6 +89,21 @@ class RaiseOnce(MapFunction):
         return value
 
 
+class RaiseAtEach(MapFunction):
+    """Passes numbers on; raises once at each multiple of `step`, remembered in `folder`."""
+
+    def __init__(self, step: int, folder: Path) -> None:
+        self._step = step
+        self._folder = folder
+
+    def map(self, value: int) -> int:
+        marker = self._folder / str(value)
+        if value and value % self._step == 0 and not marker.exists():
+            marker.touch()
+            raise RuntimeError(f"cannot digest {value}")
+        return value
+
+
 def key_of(number: int) -> int:
     return number % KEYS
 

@@ -305,8 +305,11 @@ def test_jobs_do_not_disturb_each_other(session: SparkSession, tmp_path: Path) -
 
 
 _USERS_SESSION = """
-import sys
+import os, sys
 from pathlib import Path
+# Spark's workers run a Python that has other packages than the driver's.
+os.environ["PYSPARK_PYTHON"] = os.path.join(sys.base_prefix, "bin", "python3")
+os.environ.pop("PYTHONPATH")
 from pyspark.sql import SparkSession
 from job_parts import *
 from penstock.common import WatermarkStrategy
@@ -324,10 +327,11 @@ def start(parallelism):
 
 job = start(3)
 pids = slot_pids(running(job, checkpoints=1))
+refused = start(2)
 try:
-    start(2).get_job_execution_result().result(60)
+    refused.get_job_execution_result().result(60)
 except JobFailedError as error:
-    print(error)
+    print(refused.progress().attempt, error)
 print(spark.range(100).count())
 os.kill(pids[0], 9)
 running(job, attempt=2)
@@ -341,6 +345,7 @@ print(job.get_job_status().result().value, spark.range(100).count())
 def test_a_session_that_the_user_made(run_driver: Any, tmp_path: Path) -> None:
     out, _ = run_driver(_USERS_SESSION, str(tmp_path))
     refusal, *lines = out.splitlines()
+    assert refusal.startswith("0 ")
     assert "the job needs 2 slots and 1 of the Spark session's 4 are free" in refusal
     assert lines == ["100", "100", "FINISHED 100"]
 
@@ -363,6 +368,7 @@ def test_a_user_s_exception_restarts_the_job_in_place(tmp_path: Path) -> None:
     after = running(job, attempt=2)
     assert (before.attempt, after.attempt, after.restarts) == (1, 2, 1)
     assert after.slots == before.slots, "the same processes"
+    running(job, attempt=2, checkpoints=after.completed_checkpoints + 4)
     stop.touch()
     job.get_job_execution_result().result(timeout=30)
     assert check_output(out, parallelism=2) > 3_000
@@ -577,6 +583,7 @@ def test_checkpoints_without_a_directory_do(tmp_path: Path) -> None:
     job = env.execute_async()
     after = running(job, attempt=2)
     assert after.completed_checkpoints > 0
+    running(job, attempt=2, checkpoints=after.completed_checkpoints + 4)
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result(timeout=30)
     assert check_output(out, parallelism=2) > 2_000

@@ -88,6 +88,10 @@ class CheckpointCoordinator(Generic[S]):
         self._next_due_ms = None
         return undecided
 
+    def stop_triggering(self) -> None:
+        """No more checkpoints are due in this attempt: the last one is complete."""
+        self._next_due_ms = None
+
     def next_wakeup_ms(self) -> int | None:
         """When `due` or `expired` may change their answer."""
         if self.pending is None:

@@ -221,6 +221,8 @@ class Checkpoints:
         self._results.completed(checkpoint)
         self._references[checkpoint] = metadata.segment_paths()
         self._discard_old()
+        if final:
+            self._coordinator.stop_triggering()
         self._commit(final)
         if not final:
             self._attempt.checkpoint_over()

@@ -25,7 +25,7 @@ _POLL = 0.1
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many tasks a session can run at once, and how many it runs now."""
+    """How many tasks a session can run at once, and how many it has to run now."""
 
     total: int
     busy: int
@@ -39,14 +39,16 @@ def capacity_of(context: SparkContext) -> Capacity:
     """The capacity of a session now."""
     jvm_context = context._jsc.sc()
     profile = jvm_context.resourceProfileManager().defaultResourceProfile()
-    return Capacity(int(jvm_context.maxNumConcurrentTasks(profile)), _running_tasks(context))
+    return Capacity(int(jvm_context.maxNumConcurrentTasks(profile)), _unfinished_tasks(context))
 
 
-def _running_tasks(context: SparkContext) -> int:
-    # By stages, because in local mode Spark does not count them by executor.
+def _unfinished_tasks(context: SparkContext) -> int:
+    # By stages, because in local mode Spark does not count them by executor. Not the running ones:
+    # of tasks that have just started Spark's count knows only seconds later, and those of a stage
+    # that still wait take every core that becomes free before we do.
     tracker = context.statusTracker()
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
-    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+    return sum(stage.numTasks - stage.numCompletedTasks for stage in stages if stage is not None)
 
 
 def wait_for_slots(

@@ -76,7 +76,9 @@ def _slot_body(
     def body(_: Iterable[int]) -> Iterable[Any]:
         import sys
 
-        sys.path.extend(entry for entry in search_path if entry not in sys.path)
+        # First, because the worker's Python may be another than the driver's, with other packages.
+        others = [entry for entry in sys.path if entry not in search_path]
+        sys.path[:] = [*search_path, *others]
         from penstock.spark.slot_task import run
 
         run(launch, host)

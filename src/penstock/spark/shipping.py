@@ -25,7 +25,7 @@ _lock = threading.Lock()
 
 
 def search_path_for(context: SparkContext) -> list[str]:
-    """Make Penstock importable in the slots; what to append to their `sys.path` for that."""
+    """Make Penstock importable in the slots; what to put first in their `sys.path` for that."""
     if is_on_this_machine(str(context.master)):
         return [str(Path(entry).absolute()) for entry in sys.path]
     with _lock:

@@ -31,10 +31,16 @@ class FaultRates:
     """How often what goes wrong: per operation, per frame, or per tick of the simulation."""
 
     storage_error: float = 0.0
+    manifest_error: float = 0.0
+    """Errors where a checkpoint's manifest is written or abandoned, which decides over it."""
     storage_crash: float = 0.0
     crash_at: int | None = None
     """In the storage operation of a slot with this number, counted over the run, it dies."""
+    expiry: float = 0.0
+    """A checkpoint that is under way is given up."""
     crash: float = 0.0
+    crash_soon: float = 0.0
+    """For every slot that hears of a complete checkpoint: one dies soon after."""
     freeze: float = 0.0
     lost_frame: float = 0.0
     slow: float = 0.0
@@ -98,7 +104,9 @@ class FaultyFileSystem(MemoryFileSystem):
             return action()
         if doomed or (self.may_crash and self._rng.random() < self._rates.storage_crash):
             self._die(what, action, torn)
-        if self._rng.random() < self._rates.storage_error:
+        decides = what.startswith("create") and what.endswith("/_metadata")
+        errors = self._rates.storage_error + (self._rates.manifest_error if decides else 0.0)
+        if self._rng.random() < errors:
             self._err(what, action, late)
         return action()
 

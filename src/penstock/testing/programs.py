@@ -203,7 +203,7 @@ class ProgramBuilder:
         return Branch(stream, left.records + right.records, 0, ordered=False)
 
     def _extend(self, branch: Branch) -> Branch:
-        if self._stateless or self._rng.random() < 0.45:
+        if self._stateless or self._rng.random() < 0.35:
             return self._stage(branch, self._stateless_stage(branch))
         return self._stage(branch, self._keyed_stage(branch))
 
@@ -225,11 +225,11 @@ class ProgramBuilder:
 
     def _keyed_stage(self, branch: Branch) -> Stage:
         rng = self._rng
-        key = Key(rng.choice(Key.KINDS), rng.choice((1, 3, 7, 20)))
+        key = Key(rng.choice(Key.KINDS), rng.choice((1, 3, 7, 20, 60)))
         kind = rng.choice(Tally.KINDS)
         kinds: list[Callable[[], Stage]] = [
-            lambda: CountUp(key, kind, rng.choice((None, None, 1, 3))),
-            lambda: CountUp(key, kind, rng.choice((None, None, 1, 3))),
+            lambda: CountUp(key, kind, rng.choice((None, 1, 3, 3))),
+            lambda: CountUp(key, kind, rng.choice((None, 1, 3, 3))),
             lambda: AtEnd(key, kind),
             lambda: Alarms(key, rng.randrange(1, 6)),
             lambda: EmitState(key),

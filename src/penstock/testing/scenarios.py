@@ -30,14 +30,15 @@ from penstock.testing.stages import begin_run
 
 
 class Scenario:
-    """A job under the simulator, decided by `seed`."""
+    """A job under the simulator, decided by `seed`; `rates` are those of the seed if not given."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         self.seed = seed
         rng = random.Random(seed)
         self.checkpointing = rng.random() < 0.9
         self.at_least_once = self.checkpointing and rng.random() < 0.1
-        self.rates = _rates(rng)
+        decided = _rates(rng)
+        self.rates = rates or decided
         self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
         env = StreamExecutionEnvironment(Configuration())
         if rng.random() < 0.15:
@@ -103,7 +104,8 @@ class Scenario:
         restarted = self.simulation.master.progress().restarts > 0
         at_least_once = self.at_least_once or (restarted and not self.checkpointing)
         found = [s.differences(self.arrived(s), at_least_once) for s in self.program.sinks]
-        return [problem for problem in found if problem is not None] + self._left_over()
+        problems = [problem for problem in found if problem is not None]
+        return problems + self._left_over() + self._without_reason()
 
     def _after_cancel(self) -> list[str]:
         """Whatever is out must be part of what would have come out."""
@@ -146,6 +148,15 @@ class Scenario:
             return []
         return [f"{path} is left over" for path in unfinished + checkpoints]
 
+    def _without_reason(self) -> list[str]:
+        """Where nothing goes wrong, no checkpoint may fail."""
+        progress = self.simulation.master.progress()
+        trouble = self.simulation.faults or progress.restarts
+        hasty = self.job.checkpoints.timeout_ms < 60_000
+        if trouble or hasty or not progress.failed_checkpoints:
+            return []
+        return [f"{progress.failed_checkpoints} checkpoints failed for no reason"]
+
     # --- the story ----------------------------------------------------------------------------
 
     def story(self) -> str:
@@ -174,13 +185,16 @@ def _rates(rng: random.Random) -> FaultRates:
 
     return FaultRates(
         storage_error=sometimes(0.01),
+        manifest_error=sometimes(0.1),
         storage_crash=sometimes(0.01),
         crash_at=rng.randrange(1, 100) if rng.random() < 0.3 else None,
+        expiry=sometimes(0.002),
         crash=sometimes(0.0005),
+        crash_soon=sometimes(0.1),
         freeze=sometimes(0.0003),
         lost_frame=sometimes(0.001),
         slow=sometimes(0.001),
-        budget=rng.randrange(1, 7),
+        budget=rng.choice((1, 2, 3, 5, 8, 12)),
     )
 
 

@@ -30,7 +30,7 @@ from penstock.errors import PenstockError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.network.frames import Frame, decode_frame, encode_frame
-from penstock.network.messages import Deploy
+from penstock.network.messages import Complete, Deploy
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 
@@ -173,6 +173,7 @@ class Simulation:
         self.ticks = 0
         self._letters: dict[tuple[int, int], deque[Any]] = {}
         self._stalled: dict[Any, int] = {}
+        self._crash_tick = 0
         self._program = cloudpickle.dumps(job.graph)
         self.master = JobMaster(job, self)
         if filesystem is not None:
@@ -187,6 +188,8 @@ class Simulation:
             process.from_master.append(message)
         if isinstance(message, Deploy) and message.restored:
             self.restored.add(message.attempt)
+        if isinstance(message, Complete) and self.rng.random() < self.rates.crash_soon:
+            self._crash_tick = self.ticks + self.rng.randrange(1, 150)
 
     def launch(self, launch: int) -> None:
         def start() -> None:
@@ -398,7 +401,7 @@ class Simulation:
             return
         rates = self.rates
         chance = self.rng.random()
-        if chance < rates.crash:
+        if chance < rates.crash or self.ticks == self._crash_tick:
             process = self._any_process()
             self._fault(f"killed slot {process.key}")
             self._crash(process)
@@ -410,6 +413,8 @@ class Simulation:
                 self._at(self.rng.randrange(1, 40_000), lambda: self._thaw(process))
         elif chance < rates.crash + rates.freeze + rates.slow:
             self._stall()
+        elif chance < rates.crash + rates.freeze + rates.slow + rates.expiry:
+            self._expire()
 
     def _stall(self) -> None:
         ways: list[Any] = [pair for pair, frames in self.network.items() if frames]
@@ -419,6 +424,14 @@ class Simulation:
         # Mostly short, now and then longer than any timeout.
         longest = self.rng.choice((50, 500, _STALL, 3 * _STALL))
         self._stalled[way] = self.clock.now + self.rng.randrange(1, longest)
+
+    def _expire(self) -> None:
+        # As if the clock of the JobMaster had run faster: any moment may be too late.
+        checkpoints = self.master._checkpoints
+        pending = checkpoints._coordinator.pending
+        if pending is not None and not pending.writing:
+            self._fault(f"gave checkpoint {pending.id} up")
+            checkpoints._abort(pending.id, "simulated: it expired")
 
     def _any_process(self) -> SimulatedProcess:
         return self.processes[self.rng.choice(sorted(self.processes))]

@@ -1,0 +1,301 @@
+"""Does the simulator find bugs? Each test plants one, and some seed must fail because of it.
+
+The bugs are the ones that a stream processor is likely to have: each breaks one rule of barriers,
+checkpoints, commits, channels or state. A bug that no seed finds would mean that the simulator
+looks away.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import penstock.jobmanager.checkpoints as checkpoints
+import penstock.jobmanager.recovery as recovery
+import penstock.runtime.chain as chain
+import penstock.runtime.operators as operators
+from penstock.checkpoint.store import CheckpointStore
+from penstock.connectors.file_sink import _FileCommitter
+from penstock.connectors.generator import _GeneratorReader
+from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.results import ResultGate
+from penstock.network.frames import FrameKind
+from penstock.runtime.gate import InputGate
+from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeSink
+from penstock.runtime.output import OutputChannel
+from penstock.runtime.slot import Slot
+from penstock.runtime.subtask import Subtask
+from penstock.state.hashmap import HashMapBackend
+from penstock.state.kinds import HashMapListState, HashMapValueState
+from penstock.state.timers import TimerQueue
+from penstock.testing import simulator
+from penstock.testing.faults import FaultRates
+from penstock.testing.scenarios import Scenario
+
+MOST_SEEDS = 400
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, Patch] = {}
+
+
+def bug(patch: Patch) -> Patch:
+    BUGS[patch.__name__] = patch
+    return patch
+
+
+# --- barriers ---------------------------------------------------------------------------------
+
+
+@bug
+def barriers_are_not_aligned(patch: pytest.MonkeyPatch) -> None:
+    original = InputGate.__init__
+
+    def init(self: InputGate, channels: Any, exactly_once: bool, clock: Any) -> None:
+        original(self, channels, False, clock)
+
+    patch.setattr(InputGate, "__init__", init)
+
+
+@bug
+def the_end_of_input_is_no_barrier(patch: pytest.MonkeyPatch) -> None:
+    original = InputGate._check_aligned
+
+    def check(self: InputGate) -> None:
+        if self._aligning is None or len(self._arrived) == len(self.channels):
+            original(self)
+
+    patch.setattr(InputGate, "_check_aligned", check)
+
+
+@bug
+def an_abort_is_forgotten_until_the_barrier_comes(patch: pytest.MonkeyPatch) -> None:
+    def abort(self: InputGate, checkpoint: int) -> None:
+        if self._aligning is not None and self._aligning.checkpoint == checkpoint:
+            self._last_barrier = checkpoint
+            self._stop_aligning()
+
+    patch.setattr(InputGate, "abort", abort)
+
+
+# --- channels ---------------------------------------------------------------------------------
+
+
+@bug
+def credits_count_twice(patch: pytest.MonkeyPatch) -> None:
+    original = OutputChannel.grant
+    patch.setattr(OutputChannel, "grant", lambda self, credits: original(self, 2 * credits))
+
+
+@bug
+def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
+    original = Slot._frame
+
+    def frame(self: Slot, frame: Any) -> None:
+        if frame.kind != FrameKind.CREDIT and frame.attempt == self.attempt:
+            self._built.receivers[frame[2:5]][1].sequence = frame.sequence - 1
+        original(self, frame)
+
+    patch.setattr(Slot, "_frame", frame)
+
+
+@bug
+def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(chain, "isolate", chain.same)
+
+
+# --- sources ----------------------------------------------------------------------------------
+
+
+@bug
+def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
+    original = Checkpoints._metadata
+
+    def metadata(self: Checkpoints, *args: Any) -> Any:
+        self._enumerator_states = self._attempt.enumerator_states()
+        return original(self, *args)
+
+    patch.setattr(Checkpoints, "_metadata", metadata)
+
+
+@bug
+def splits_reach_the_reader_before_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    original = Subtask.assign
+
+    def assign(self: Subtask, splits: Any) -> None:
+        requested, self._requested = self._requested, None
+        original(self, splits)
+        self._requested = requested
+
+    patch.setattr(Subtask, "assign", assign)
+
+
+@bug
+def a_reader_is_one_record_ahead(patch: pytest.MonkeyPatch) -> None:
+    def snapshot(self: _GeneratorReader) -> list[Any]:
+        return [{**split, "next": split["next"] + split["step"]} for split in self._splits]
+
+    patch.setattr(_GeneratorReader, "snapshot", snapshot)
+
+
+# --- state ------------------------------------------------------------------------------------
+
+
+@bug
+def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
+    original = RuntimeKeyedFunction.cut
+
+    def cut(self: RuntimeKeyedFunction, checkpoint: int) -> OperatorCut:
+        made = original(self, checkpoint)
+        self.state.confirm(checkpoint)
+        return made
+
+    patch.setattr(RuntimeKeyedFunction, "cut", cut)
+
+
+@bug
+def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
+    def restore(self: HashMapBackend, blocks: Any) -> None:
+        for block in blocks:
+            kept, _ = pickle.loads(block.payload)
+            self.table(block.state, block.kind).entries.update(kept)
+
+    patch.setattr(HashMapBackend, "restore", restore)
+
+
+@bug
+def a_value_changed_in_place_is_not_a_change(patch: pytest.MonkeyPatch) -> None:
+    def value(self: Any) -> Any:
+        return self._entries.get(self._key_context.key)
+
+    patch.setattr(HashMapValueState, "value", value)
+    patch.setattr(HashMapListState, "_read", value)
+
+
+@bug
+def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
+    original = TimerQueue.__init__
+
+    def init(self: TimerQueue, table: Any) -> None:
+        original(self, table)
+        self._heap.clear()
+
+    patch.setattr(TimerQueue, "__init__", init)
+
+
+@bug
+def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
+    original = checkpoints.unreferenced
+
+    def unreferenced(references: Any, retained: int) -> Any:
+        return {gone: references[gone] for gone in original(references, retained)}
+
+    patch.setattr(checkpoints, "unreferenced", unreferenced)
+
+
+@bug
+def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
+    original = RuntimeKeyedFunction.restore
+
+    def restore(self: RuntimeKeyedFunction, snapshot: Any, store: Any) -> None:
+        original(self, replace(snapshot, segments=snapshot.segments[::-1]), store)
+
+    patch.setattr(RuntimeKeyedFunction, "restore", restore)
+
+
+# --- output -----------------------------------------------------------------------------------
+
+
+@bug
+def output_of_aborted_checkpoints_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    def cut(self: RuntimeSink, checkpoint: int) -> OperatorCut:
+        prepared = operators._Prepared(self.writer.prepare_commit())
+        return OperatorCut(self.node.uid, checkpoint, prepare=prepared.finish)
+
+    patch.setattr(RuntimeSink, "cut", cut)
+
+
+@bug
+def checkpoints_are_abandoned_without_a_tombstone(patch: pytest.MonkeyPatch) -> None:
+    def abandon(self: CheckpointStore, checkpoint: int) -> bool:
+        fs, path = self._metadata_path(checkpoint)
+        return not fs.exists(path)
+
+    patch.setattr(CheckpointStore, "abandon", abandon)
+
+
+@bug
+def old_output_is_not_aborted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_FileCommitter, "abort_others", lambda self, keep: None)
+
+
+@bug
+def recovery_does_not_commit_again(patch: pytest.MonkeyPatch) -> None:
+    original = recovery.settle_output
+
+    class NoCommits:
+        def __init__(self, commits: Any) -> None:
+            self.abort_others = commits.abort_others
+
+        def commit(self, committables: Any) -> None:
+            pass
+
+    def settle(job: Any, commits: Any, *args: Any) -> Any:
+        return original(job, NoCommits(commits), *args)
+
+    patch.setattr(recovery, "settle_output", settle)
+
+
+@bug
+def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> None:
+    original = ResultGate.emitted
+
+    def emitted(self: ResultGate, message: Any) -> None:
+        self._completed = 0
+        original(self, message)
+
+    patch.setattr(ResultGate, "emitted", emitted)
+
+
+LOSSY = FaultRates(lost_frame=0.003, budget=3)
+RESTORES = FaultRates(storage_error=0.02, crash_soon=0.3, crash=0.002, budget=8)
+UNDECIDED = FaultRates(manifest_error=0.3, crash=0.005, budget=40)
+GIVEN_UP = FaultRates(expiry=0.01, budget=30)
+RATES = {
+    "a_gap_in_a_channel_is_not_seen": LOSSY,
+    "changes_count_as_safe_at_the_cut": RESTORES,
+    "deletions_are_not_restored": RESTORES,
+    "a_value_changed_in_place_is_not_a_change": RESTORES,
+    "timers_are_not_restored": RESTORES,
+    "shared_segments_are_deleted": RESTORES,
+    "segments_are_restored_newest_first": RESTORES,
+    "results_of_a_failed_attempt_are_let_through": RESTORES,
+    "splits_reach_the_reader_before_the_checkpoint": RESTORES,
+    "recovery_does_not_commit_again": RESTORES,
+    "output_of_aborted_checkpoints_is_dropped": GIVEN_UP,
+    "checkpoints_are_abandoned_without_a_tombstone": UNDECIDED,
+    "an_abort_is_forgotten_until_the_barrier_comes": GIVEN_UP,
+}
+"""Where a bug needs a certain kind of fault, more of that kind: the suite has less time here."""
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_some_seed_finds_the_bug(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL", logger="penstock")
+    monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
+    BUGS[name](monkeypatch)
+    for seed in range(MOST_SEEDS):
+        scenario = Scenario(seed, RATES.get(name))
+        try:
+            found = scenario.run().problems()
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            print(f"seed {seed}: {found[0][:300]}")
+            return
+    pytest.fail(f"{MOST_SEEDS} seeds did not find it")
