@@ -28,13 +28,14 @@ def test_slots_run_and_end(launcher: SparkLauncher, tmp_path: Path) -> None:
 
 def test_processes_are_reused_and_leak_no_thread(launcher: SparkLauncher, tmp_path: Path) -> None:
     pids, threads = set(), set()
-    for attempt in range(3):
+    launches = 30  # more than other tests may have left idle processes for, which take turns
+    for attempt in range(launches):
         launched = Launched(launcher, slot_entries.report, tmp_path / str(attempt), slots=1)
         assert launched.end() is None
         [report] = launched.reports()
         pids.add(report["pid"])
         threads.add(tuple(report["threads"]))
-    assert len(pids) <= 2
+    assert len(pids) < launches / 2
     assert threads == {("MainThread", "penstock-slot-watch")}
 
 

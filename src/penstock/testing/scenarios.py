@@ -161,7 +161,7 @@ class Scenario:
 
     def story(self) -> str:
         """The program, the settings and what happened, for people to read."""
-        simulation, counts = self.simulation, self.simulation.master._checkpoints.counts
+        simulation = self.simulation
         progress = simulation.master.progress()
         lines = [f"seed {self.seed}", "", "the program:", *(f"  {x}" for x in self.program.lines)]
         lines += ["", "as a graph:", self.job.graph.job.describe(), ""]
@@ -198,6 +198,9 @@ def _rates(rng: random.Random) -> FaultRates:
     )
 
 
+log = logging.getLogger(__name__)
+
+
 def replay(seed: int) -> int:
     """Run one seed with all its log, and tell its story; 1 if something was wrong."""
     logging.basicConfig(level=logging.WARNING, format="  log: %(message)s")
@@ -206,7 +209,7 @@ def replay(seed: int) -> int:
     try:
         problems = scenario.run().problems()
     except Exception as error:
-        logging.exception("the simulation ended")
+        log.exception("the simulation ended")
         problems = [f"{type(error).__name__}: {error}"]
     print(scenario.story())
     print("\n".join(["", *(f"WRONG: {p}" for p in problems)]) if problems else "\nall is well")

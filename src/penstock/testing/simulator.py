@@ -163,7 +163,7 @@ class Simulation:
         """How often time passes although something could be done."""
         self.processes: dict[tuple[int, int], SimulatedProcess] = {}
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
-        self.later: list[tuple[int, int, Callable[[], None]]] = []
+        self.later: list[tuple[int, int, Callable[[], object]]] = []
         self.delivered: dict[str, dict[int, list[Any]]] = {}
         """What the client got, by uid of the sink and subtask."""
         self.statuses: list[JobStatus] = []
@@ -360,7 +360,7 @@ class Simulation:
 
     # --- time ---------------------------------------------------------------------------------
 
-    def _at(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def _at(self, delay_ms: int, action: Callable[[], object]) -> None:
         self.later.append((self.clock.now + delay_ms, len(self.trace), action))
 
     def _pass_time(self, busy: bool) -> None:

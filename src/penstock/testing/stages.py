@@ -316,7 +316,8 @@ class Tally:
         if self._kind == "value":
             return self._value.value()
         if self._kind == "boxed":
-            return self._value.value()[0]
+            boxed: Any = self._value.value()
+            return boxed[0]
         if self._kind == "list":
             return tuple(sorted(self._list.get() or ()))
         if self._kind == "map":
