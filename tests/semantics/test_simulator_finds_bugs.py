@@ -261,7 +261,7 @@ def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> No
 
 
 LOSSY = FaultRates(lost_frame=0.003, budget=3)
-RESTORES = FaultRates(storage_error=0.02, crash_soon=0.3, crash=0.002, budget=8)
+RESTORES = FaultRates(crash_soon=0.1, crash=0.001, expiry=0.003, budget=12)
 UNDECIDED = FaultRates(manifest_error=0.3, crash=0.005, budget=40)
 GIVEN_UP = FaultRates(expiry=0.01, budget=30)
 RATES = {
@@ -274,7 +274,7 @@ RATES = {
     "segments_are_restored_newest_first": RESTORES,
     "results_of_a_failed_attempt_are_let_through": RESTORES,
     "splits_reach_the_reader_before_the_checkpoint": RESTORES,
-    "recovery_does_not_commit_again": RESTORES,
+    "recovery_does_not_commit_again": FaultRates(storage_error=0.05, budget=20),
     "output_of_aborted_checkpoints_is_dropped": GIVEN_UP,
     "checkpoints_are_abandoned_without_a_tombstone": UNDECIDED,
     "an_abort_is_forgotten_until_the_barrier_comes": GIVEN_UP,

@@ -206,7 +206,8 @@ def check_counts(counted: Iterable[tuple[int, int, int]], parallelism: int) -> i
 
 
 def check_output(folder: Path, parallelism: int) -> int:
-    """`check_counts` on the lines that a file sink has made visible."""
+    """`check_counts` on the files of a sink whose job has finished: all of them are visible."""
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
     return check_counts((line.split() for line in visible_lines(folder)), parallelism)
 
 

@@ -139,6 +139,16 @@ def test_branches_do_not_see_each_other_s_changes() -> None:
     assert results == Counter(dict.fromkeys(range(1_000), 2))
 
 
+def test_a_reduction_is_not_changed_by_what_follows() -> None:
+    def spoil(record: dict[str, int]) -> int:
+        return record.pop("n")
+
+    env = environment(2)
+    ones = env.from_collection([{"n": 1}] * 100)
+    sums = ones.key_by(lambda _: 0).reduce(lambda a, b: {"n": a["n"] + b["n"]})
+    assert list(sums.map(spoil).execute_and_collect()) == list(range(1, 101))
+
+
 def test_broadcast_reaches_every_subtask() -> None:
     env = environment(3)
     stream = env.from_collection(range(100)).broadcast().map(WithSubtask())
@@ -375,12 +385,14 @@ def test_a_user_s_exception_restarts_the_job_in_place(tmp_path: Path) -> None:
 
 
 def test_a_killed_slot_is_launched_again(tmp_path: Path) -> None:
-    env = environment(2, tmp_path / "checkpoints")
+    # So many records between two checkpoints that there are unfinished files to clear away.
+    env = environment(2, tmp_path / "checkpoints", interval="500 ms")
     stop, out = tmp_path / "stop", tmp_path / "out"
-    stream = counted(ticks(env, stop)).map(as_line)
+    stream = counted(ticks(env, stop, rate=20_000)).map(as_line)
     stream.sink_to(FileSink.for_row_format(str(out)).build())
     job = env.execute_async()
     before = running(job, checkpoints=2)
+    until(lambda: list(out.glob(".*")), "there is an unfinished file")
     os.kill(before.slots[1][1], signal.SIGKILL)
     after = running(job, attempt=2, checkpoints=before.completed_checkpoints + 2)
     assert after.restarts == 1

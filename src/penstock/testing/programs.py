@@ -312,8 +312,8 @@ class ProgramBuilder:
 
     def _source(self) -> Branch:
         rng, env = self._rng, self._env
-        count = rng.choice((0, 1, 30, 80, 80, 150, 150, 150, 300, 300))
-        kind = rng.choice(("sequence", "collection", "generator"))
+        count = rng.choice((rng.choice((0, 1, 30)), 80, 150, 150, 200, 300))
+        kind = rng.choice(("sequence", "collection", "generator", "generator"))
         parallelism = 1
         if kind == "collection":
             numbers = [rng.randrange(500) for _ in range(count)]
@@ -325,7 +325,9 @@ class ProgramBuilder:
             if kind == "sequence" and count:
                 source: Any = NumberSequenceSource(0, count - 1)
             else:
-                source = DataGeneratorSource(Same(), count, rng.choice((None, 500.0, 5000.0)))
+                source = DataGeneratorSource(
+                    Same(), count, rng.choice((None, 500.0, 500.0, 2000.0))
+                )
             stream = env.from_source(source, WatermarkStrategy.no_watermarks(), kind, Types.LONG())
             stream = stream.set_parallelism(parallelism)
         self.lines.append(f"{kind} of {count} x{parallelism}")

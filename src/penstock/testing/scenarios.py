@@ -35,7 +35,7 @@ class Scenario:
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         self.seed = seed
         rng = random.Random(seed)
-        self.checkpointing = rng.random() < 0.9
+        self.checkpointing = rng.random() < 0.94
         self.at_least_once = self.checkpointing and rng.random() < 0.1
         decided = _rates(rng)
         self.rates = rates or decided
@@ -56,7 +56,7 @@ class Scenario:
         mode = CheckpointMode.AT_LEAST_ONCE if self.at_least_once else CheckpointMode.EXACTLY_ONCE
         checkpoints, store = CheckpointSettings(), None
         if self.checkpointing:
-            interval = rng.choice((5, 5, 10, 20, 50, 200))
+            interval = rng.choice((5, 5, 10, 20, 100))
             timeout = rng.choice((2000, 5000, 600_000))
             checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
@@ -66,7 +66,7 @@ class Scenario:
             buffer_timeout_ms=job.settings.buffer_timeout_ms,
             credits=rng.randrange(1, 5),
             buffer_records=rng.choice((1, 2, 5, 20, 256)),
-            step_records=rng.choice((1, 3, 10, 64)),
+            step_records=rng.choice((1, 2, 5, 64)),
         )
         restart = FixedDelayRestart(2**31, rng.choice((0, 10, 1000)))
         return replace(
@@ -190,7 +190,7 @@ def _rates(rng: random.Random) -> FaultRates:
         crash_at=rng.randrange(1, 100) if rng.random() < 0.3 else None,
         expiry=sometimes(0.002),
         crash=sometimes(0.0005),
-        crash_soon=sometimes(0.1),
+        crash_soon=rng.choice((0.0, 0.1, 0.3)),
         freeze=sometimes(0.0003),
         lost_frame=sometimes(0.001),
         slow=sometimes(0.001),

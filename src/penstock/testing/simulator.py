@@ -159,7 +159,7 @@ class Simulation:
         self.job = job
         self.filesystem = filesystem
         self.budget = filesystem.budget if filesystem else FaultBudget(self.rates.budget)
-        self.pace = self.rng.choice((0.02, 0.1, 0.25))
+        self.pace = self.rng.choice((0.03, 0.1, 0.25))
         """How often time passes although something could be done."""
         self.processes: dict[tuple[int, int], SimulatedProcess] = {}
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
