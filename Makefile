@@ -27,7 +27,7 @@ demo: $(DEMO) ## run the demo
 	@$(PY) -m penstock.demo
 
 test: lint ## lint, types and all tests (LONG=1: also the long ones)
-	$(PYTEST) $(PARALLEL_TESTS) -n 2
+	$(PYTEST) $(PARALLEL_TESTS) -n 2 --dist worksteal
 	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS))
 
 check: lint ## lint, types and unit tests: run this before a commit

@@ -167,7 +167,7 @@ class CheckpointStore:
         # The manifest goes first: a checkpoint that exists is whole.
         fs.delete(f"{root}/chk-{checkpoint}/_metadata")
         fs.delete(f"{root}/chk-{checkpoint}")
-        for path in segments:
+        for path in sorted(segments):
             fs.delete(f"{root}/{path}")
 
     def discard_all(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+from penstock.common.keys import encode_key
 from penstock.state.table import StateTable
 
 
@@ -21,9 +22,10 @@ class TimerQueue:
         self._changed = table.changes.current
         self._order = 0
         self._heap: list[tuple[int, int, Any]] = []
-        for key, timestamps in self._pending.items():
-            for timestamp in timestamps:
-                self._push(timestamp, key)
+        restored = [(t, key) for key, timestamps in self._pending.items() for t in timestamps]
+        # A table comes back in the order of Python's hashes, which differ from process to process.
+        for timestamp, key in sorted(restored, key=lambda timer: (timer[0], encode_key(timer[1]))):
+            self._push(timestamp, key)
 
     def _push(self, timestamp: int, key: Any) -> None:
         # The running number keeps keys, which may have no order, out of the comparison.
