@@ -18,7 +18,6 @@ from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.wakeup import Wakeup
 
 _RECEIVE_AT_ONCE = 64
-_BIG = 64 * 1024
 # Not the handshake's failures: what is no ZeroMQ at all is dropped without such an event.
 _CONNECTIONS = zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
@@ -74,8 +73,7 @@ class ZmqTransport:
             self._poller.register(monitor, zmq.POLLIN)
 
     def send(self, slot: int, frame: Frame) -> None:
-        big = len(frame.payload) > _BIG
-        self._push[slot].send_multipart(encode_frame(frame), zmq.NOBLOCK, copy=not big)
+        self._push[slot].send_multipart(encode_frame(frame), zmq.NOBLOCK)
 
     def receive(self) -> list[Frame]:
         frames: list[Frame] = []

@@ -128,7 +128,8 @@ class StandaloneCluster:
                 f"http://127.0.0.1:{self._web_port}/json/", timeout=5
             ) as answer:
                 return int(json.load(answer)["aliveworkers"])
-        except OSError:
+        except (OSError, ValueError):
+            # Not up yet, or up but still answering with its front page.
             return 0
 
     def _processes(self) -> list[psutil.Process]:
