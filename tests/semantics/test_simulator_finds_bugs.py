@@ -18,6 +18,7 @@ import penstock.jobmanager.checkpoints as checkpoints
 import penstock.jobmanager.recovery as recovery
 import penstock.runtime.chain as chain
 import penstock.runtime.operators as operators
+import penstock.runtime.output as output
 from penstock.checkpoint.store import CheckpointStore
 from penstock.connectors.file_sink import _FileCommitter
 from penstock.connectors.generator import _GeneratorReader
@@ -104,7 +105,8 @@ def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(chain, "isolate", chain.same)
+    patch.setattr(chain, "isolate", lambda value: value)
+    patch.setattr(output, "isolator", lambda deep: lambda value: value)
 
 
 # --- sources ----------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
 
@@ -64,8 +65,8 @@ def gone(pids: Iterable[int]) -> bool:
 
 
 def _alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and waits to be buried does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    return True

@@ -68,6 +68,17 @@ def test_an_element_comes_out_as_it_went_in(element):
     assert isinstance(load_element(dump_element(END_OF_INPUT)), EndOfInput)
 
 
+@given(
+    st.lists(
+        st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.binary())
+        | st.tuples(st.text(), st.floats(allow_nan=False))
+    )
+)
+def test_a_flat_batch_comes_out_as_it_went_in(batch):
+    shared = [*batch, *batch]
+    assert load_element(dump_element(shared, flat=True)) == shared
+
+
 def test_a_record_that_cannot_be_pickled_is_named_as_such():
     with pytest.raises(RecordError, match="a record cannot be pickled"):
         dump_element([lambda: 1])

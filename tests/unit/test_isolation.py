@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import RecordError
-from penstock.runtime.isolation import isolate, same
+from penstock.runtime.isolation import isolate, isolator
 
 Point = namedtuple("Point", "x y")
 
@@ -110,6 +110,20 @@ def test_what_cannot_be_pickled_is_named_by_its_type():
         isolate([lambda: 1])
 
 
-def test_the_same_is_the_same():
-    value = [1]
-    assert same(value) is value
+@pytest.mark.parametrize(
+    ("value", "deep"),
+    [
+        ({"a": 1, "b": "x"}, False),
+        (("a", 1), False),
+        ([1, None], False),
+        ("a", False),
+        ({"a": [1]}, True),
+        (("a", ("b",)), True),
+        ([bytearray(b"x")], True),
+        (Thing([1]), True),
+    ],
+)
+def test_an_isolator_tells_of_records_that_hold_containers(value, deep):
+    told = []
+    assert isolator(lambda: told.append(1))(value) == value
+    assert told == [1] * deep

@@ -16,8 +16,10 @@ class Wire:
     def __init__(self, size=None):
         self.sent = []
         self.size = size
+        self.flat = []
 
-    def encode(self, batch):
+    def encode(self, batch, flat):
+        self.flat.append(flat)
         return batch, None if self.size is None else self.size(batch)
 
     def send_batch(self, encoded, sequence):
@@ -32,11 +34,11 @@ class Wire:
 
 
 class Sender:
-    def __init__(self, channels=1, credits=2, most=256, size=None):
+    def __init__(self, channels=1, credits=2, most=256, size=None, by_reference=False):
         self.room = Room()
         self.wires = [Wire(size) for _ in range(channels)]
         self.channels = [OutputChannel(wire, credits, self.room) for wire in self.wires]
-        self.output = Output(self.channels, self.room, most)
+        self.output = Output(self.channels, self.room, most, by_reference)
 
     def write(self, value, channel=0):
         """What the compiled chain does for one record."""
@@ -179,6 +181,19 @@ def test_local_records_that_grow_are_noticed():
     for _ in range(8 * 64):
         sender.write(b"x" * TARGET_BUFFER_BYTES)
     assert sender.output.limit == 1
+
+
+def test_a_batch_counts_as_flat_until_a_record_was_not():
+    sender = Sender(credits=100, most=1)
+    for record in ({"a": 1}, {"a": [1]}, {"a": 2}):
+        sender.write(sender.output.isolate(record))
+    assert sender.wires[0].flat == [True, False, False]
+
+
+def test_nothing_is_known_of_records_that_pass_by_reference():
+    sender = Sender(credits=100, most=1, by_reference=True)
+    sender.write({"a": 1})
+    assert sender.wires[0].flat == [False]
 
 
 def test_records_that_cannot_be_pickled_have_a_usual_size():

@@ -14,9 +14,9 @@ class RuntimeSettings:
     buffer_timeout_ms: int = 100
     credits: int = 4
     """Buffers that may be under way in a channel."""
-    buffer_records: int = 256
+    buffer_records: int = 512
     """Records that a buffer holds at most."""
-    step_records: int = 1024
+    step_records: int = 512
     """Records that a subtask processes at most before the next one has its turn."""
     heartbeat_interval_ms: int = 500
     redact_records: bool = False

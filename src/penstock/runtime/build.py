@@ -134,7 +134,7 @@ class _Builder:
         operators: dict[int, RuntimeOperator] = {}
         if not snapshot.finished:
             operators = self._operators(vertex, subtask, snapshot, holder)
-            exchanges = [self._exchange(vertex, edge, outputs[edge.id]) for edge in edges]
+            exchanges = [self._exchange(edge, outputs[edge.id]) for edge in edges]
             reuse = self._deploy.settings.object_reuse
             chain = compile_chain(vertex, operators, exchanges, room, reuse)
         else:
@@ -259,11 +259,10 @@ class _Builder:
                 self._built.remote_senders[channel] = sender
             self._built.senders[channel] = sender
             channels.append(sender)
-        return Output(channels, room, self._deploy.settings.buffer_records)
-
-    def _exchange(self, vertex: JobVertex, edge: JobEdge, output: Output) -> Exchange:
-        node = next(node for node in vertex.nodes if node.id == edge.node)
+        node = next(n for n in self._graph.job.vertex(edge.source).nodes if n.id == edge.node)
         immutable = node.output_type is not None and node.output_type.is_immutable()
-        by_reference = immutable or self._deploy.settings.object_reuse
-        target = self._graph.job.vertex(edge.target)
-        return Exchange(edge, output, target.max_parallelism, by_reference)
+        settings = self._deploy.settings
+        return Output(channels, room, settings.buffer_records, immutable or settings.object_reuse)
+
+    def _exchange(self, edge: JobEdge, output: Output) -> Exchange:
+        return Exchange(edge, output, self._graph.job.vertex(edge.target).max_parallelism)

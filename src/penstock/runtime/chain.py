@@ -49,7 +49,7 @@ from penstock.graph.partitioning import (
 )
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.functions import TimeDomain
-from penstock.runtime.isolation import all_atomic, isolate, same
+from penstock.runtime.isolation import all_atomic, isolate
 from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeOperator, RuntimeSink
 from penstock.runtime.output import Output, Room
 
@@ -64,7 +64,6 @@ class Exchange:
     edge: JobEdge
     output: Output
     target_max_parallelism: int
-    by_reference: bool
 
 
 @dataclass(frozen=True)
@@ -304,7 +303,6 @@ class _Writer:
         partitioning, output = exchange.edge.partitioning, exchange.output
         number = exchange.edge.id
         out = self._constant(f"out{number}", output)
-        copy = self._constant(f"copy{number}", same if exchange.by_reference else isolate)
         count = len(output.channels)
         channel = f"c{number}"
         if isinstance(partitioning, HashPartitioning):
@@ -328,8 +326,9 @@ class _Writer:
             channel = "0"
         buffer = f"b{number}"
         kept = value
-        if not exchange.by_reference:
-            # The commonest case, a flat dict, without a call; see `isolate`.
+        if not output.by_reference:
+            copy = self._constant(f"copy{number}", output.isolate)
+            # The commonest case, a flat dict, without a call; see `isolator`.
             flat = f"{value}.__class__ is dict and all_atomic(map(type, {value}.values()))"
             kept = f"{value}.copy() if {flat} else {copy}({value})"
         buffers = self._constant(f"buffers{number}", output.buffers)

@@ -16,6 +16,7 @@ import datetime
 import decimal
 import pickle
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import RecordError
@@ -28,21 +29,29 @@ _ATOMIC = frozenset(
 all_atomic = _ATOMIC.issuperset
 
 
-def isolate(value: Any) -> Any:
-    """A value that nobody else can change."""
-    kind = value.__class__
-    if kind in _ATOMIC:
-        return value
-    if kind is dict:
-        # Keys are hashable, and what is hashable is taken for immutable here as by dicts.
-        if all_atomic(map(type, value.values())):
-            return value.copy()
-    elif kind is tuple:
-        if all_atomic(map(type, value)):
+def isolator(deep: Callable[[], None]) -> Callable[[Any], Any]:
+    """A function that gives values nobody else can change; it calls `deep` for one not flat."""
+
+    def isolate(value: Any) -> Any:
+        kind = value.__class__
+        if kind in _ATOMIC:
             return value
-    elif kind is list and all_atomic(map(type, value)):
-        return value.copy()
-    return _through_pickle(value)
+        if kind is dict:
+            # Keys are hashable, and what is hashable is taken for immutable here as by dicts.
+            if all_atomic(map(type, value.values())):
+                return value.copy()
+        elif kind is tuple:
+            if all_atomic(map(type, value)):
+                return value
+        elif kind is list and all_atomic(map(type, value)):
+            return value.copy()
+        deep()
+        return _through_pickle(value)
+
+    return isolate
+
+
+isolate = isolator(lambda: None)
 
 
 def _through_pickle(value: Any) -> Any:
@@ -52,8 +61,3 @@ def _through_pickle(value: Any) -> Any:
         raise RecordError(
             f"a record of type {type(value).__name__} cannot be pickled: {error}"
         ) from error
-
-
-def same(value: Any) -> Any:
-    """For records that are immutable, or whose author promised not to touch them again."""
-    return value

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from penstock.network.elements import Control
+from penstock.runtime.isolation import isolator
 
 TARGET_BUFFER_BYTES = 64 * 1024
 _FIRST_LIMIT = 8
@@ -30,7 +31,7 @@ class Room:
 class Port(Protocol):
     """Carries elements to one receiver, in order."""
 
-    def encode(self, batch: list[Any]) -> tuple[Any, int | None]:
+    def encode(self, batch: list[Any], flat: bool) -> tuple[Any, int | None]:
         """What to send for a batch, and its size in bytes if that is known for free."""
         ...
 
@@ -51,9 +52,9 @@ class OutputChannel:
         self.credits = credits
         self.sequence = 0
 
-    def batch(self, batch: list[Any]) -> int | None:
+    def batch(self, batch: list[Any], flat: bool) -> int | None:
         """Send records or queue them for credit; their size if it is known."""
-        encoded, size = self._port.encode(batch)
+        encoded, size = self._port.encode(batch, flat)
         if self.credits > 0 and not self._waiting:
             self.credits -= 1
             self.sequence += 1
@@ -102,9 +103,10 @@ class OutputChannel:
 class Output:
     """One subtask's side of one exchange. The compiled chain appends to `buffers` directly."""
 
-    __slots__ = ("_cuts", "_most", "_room", "buffers", "channels", "limit", "records")
-
-    def __init__(self, channels: list[OutputChannel], room: Room, most: int) -> None:
+    def __init__(
+        self, channels: list[OutputChannel], room: Room, most: int, by_reference: bool = False
+    ) -> None:
+        """With `by_reference` records go out as they are: nobody changes them afterwards."""
         self.channels = channels
         self._room = room
         self.buffers: list[list[Any]] = [[] for _ in channels]
@@ -112,6 +114,13 @@ class Output:
         self.limit = min(_FIRST_LIMIT, most)
         self._cuts = 0
         self.records = 0
+        self.by_reference = by_reference
+        self.isolate = isolator(self._deep)
+        self._flat = not by_reference
+
+    def _deep(self) -> None:
+        """A record holds containers: from now on batches are not taken for flat ones."""
+        self._flat = False
 
     def full(self, index: int) -> int:
         """A buffer reached the limit: cut it. Non-zero when the subtask must pause."""
@@ -122,7 +131,7 @@ class Output:
         batch = self.buffers[index]
         self.buffers[index] = []
         self.records += len(batch)
-        size = self.channels[index].batch(batch)
+        size = self.channels[index].batch(batch, self._flat)
         self._adapt(batch, size)
 
     def _adapt(self, batch: list[Any], size: int | None) -> None:

@@ -20,7 +20,7 @@ class LocalPort:
         self._gate = gate
         self._channel = channel
 
-    def encode(self, batch: list[Any]) -> tuple[Any, int | None]:
+    def encode(self, batch: list[Any], flat: bool) -> tuple[Any, int | None]:
         return batch, None
 
     def send_batch(self, encoded: Any, sequence: int) -> None:
@@ -41,8 +41,8 @@ class RemotePort:
         self._attempt = attempt
         self._channel = channel
 
-    def encode(self, batch: list[Any]) -> tuple[Any, int | None]:
-        payload = dump_element(batch)
+    def encode(self, batch: list[Any], flat: bool) -> tuple[Any, int | None]:
+        payload = dump_element(batch, flat)
         return payload, len(payload)
 
     def send_batch(self, encoded: Any, sequence: int) -> None:

@@ -42,8 +42,7 @@ from penstock.runtime.output import Output, Room
 from penstock.runtime.snapshots import Snapshots
 
 STEP_NS = 2_000_000
-"""How long a step should take; the number of records per step follows from it."""
-_FIRST_QUOTA = 64
+"""How long a step should take; the number of records per step follows from it, from 1 on."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Subtask:
         self._batch: list[Any] = []
         self._position = 0
         self._most = parts.step_records
-        self._quota = min(_FIRST_QUOTA, self._most)
+        self._quota = 1
         self._asked_for_split = False
         self._assigned_late: list[list[Plain] | None] = []
         self._no_more_splits = False
