@@ -23,7 +23,7 @@ from penstock.errors import ProgramError, RecordError, StorageError
 
 MIN_SPLIT_BYTES = 1 << 20
 MAX_SPLIT_BYTES = 64 << 20
-_BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES = 64 * 1024
 
 
 class TextFileSource(Source):

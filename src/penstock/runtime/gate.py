@@ -15,6 +15,7 @@ from typing import Any
 from penstock.checkpoint.handles import MAX_WATERMARK, MIN_WATERMARK
 from penstock.common.clock import Clock
 from penstock.network.elements import END_OF_INPUT, Barrier, Element, EndOfInput, Watermark
+from penstock.network.frames import load_element
 
 
 class InputChannel:
@@ -23,7 +24,7 @@ class InputChannel:
     __slots__ = ("blocked", "ended", "listed", "queue", "release", "sequence", "watermark")
 
     def __init__(self, release: Callable[[], None]) -> None:
-        self.queue: deque[Element] = deque()
+        self.queue: deque[Element | bytes] = deque()
         self.release = release
         """Gives one buffer's credit back to the sender."""
         self.sequence = 0
@@ -50,7 +51,8 @@ class InputGate:
         self.alignment_ns = 0
         """How long the last barrier waited for its siblings."""
 
-    def push(self, channel: InputChannel, element: Element) -> None:
+    def push(self, channel: InputChannel, element: Element | bytes) -> None:
+        """Put an element in the channel's queue; a batch may still be encoded."""
         channel.queue.append(element)
         self._list(channel)
 
@@ -74,10 +76,10 @@ class InputGate:
             channel = self._readable.popleft()
             channel.listed = False
             element = channel.queue.popleft()
-            if element.__class__ is list:
+            if isinstance(element, list | bytes):
                 self._list(channel)
                 channel.release()
-                return element
+                return element if isinstance(element, list) else load_element(element)
             self._control(channel, element)
             self._list(channel)
         return self._derived.popleft()

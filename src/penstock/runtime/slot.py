@@ -137,7 +137,11 @@ class Slot:
                 f"{frame.sequence} came; what lies between was lost on the way"
             )
         receiver.sequence = frame.sequence
-        gate.push(receiver, load_element(frame.payload))
+        if frame.kind == FrameKind.DATA:
+            # Records are made when they are processed, while they are in the processor's cache.
+            gate.push(receiver, frame.payload)
+        else:
+            gate.push(receiver, load_element(frame.payload))
 
     def _describe(self, channel: ChannelId) -> str:
         job = self._graph.job
