@@ -15,8 +15,6 @@ from penstock.errors import FailureOrigin, PenstockError
 from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
-    FunctionOperator,
-    KeyedOperator,
     SinkOperator,
     SourceOperator,
 )
@@ -106,7 +104,9 @@ class _Builder:
     def _gate(self, subtask: SubtaskId) -> None:
         channels = []
         for channel in self._graph.input_channels(subtask):
-            receiver = InputChannel(self._release(channel))
+            receiver = InputChannel(
+                self._release(channel), self._graph.job.edges[channel.edge].input
+            )
             channels.append(receiver)
             self._built.receivers[channel] = (None, receiver)  # type: ignore[assignment]
         if not channels:
@@ -199,10 +199,9 @@ class _Builder:
             return RuntimeSource(node, info, self._reader(spec, info, holder))
         if isinstance(spec, SinkOperator):
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
-        if isinstance(spec, KeyedOperator):
+        if spec.keyed:
             return RuntimeKeyedFunction(node, info, clock)
-        assert isinstance(spec, FunctionOperator)
-        return RuntimeFunction(node, info)
+        return RuntimeFunction(node, info, clock)
 
     def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
         def wake() -> None:
@@ -260,7 +259,9 @@ class _Builder:
             self._built.senders[channel] = sender
             channels.append(sender)
         node = next(n for n in self._graph.job.vertex(edge.source).nodes if n.id == edge.node)
-        immutable = node.output_type is not None and node.output_type.is_immutable()
+        # Of a side output's records no type is known here.
+        known = node.output_type if edge.tag is None else None
+        immutable = known is not None and known.is_immutable()
         settings = self._deploy.settings
         return Output(channels, room, settings.buffer_records, immutable or settings.object_reuse)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.common.clock import Clock
-from penstock.errors import StateError
+from penstock.errors import ProgramError, StateError
 from penstock.runtime.functions import (
     KeyedProcessFunction,
+    ProcessFunction,
     RuntimeContext,
     TimeDomain,
     TimerService,
@@ -69,16 +70,11 @@ class OperatorContext(RuntimeContext):
     get_aggregating_state = _state
 
 
-class KeyedTimerService(TimerService):
-    """Timers of the current key of one operator."""
+class Times(TimerService):
+    """What time it is for an operator. Without keys there are no timers."""
 
-    def __init__(
-        self, key_context: KeyContext, clock: Clock, processing: TimerQueue, event: TimerQueue
-    ) -> None:
-        self._key_context = key_context
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.processing = processing
-        self.event = event
         self.watermark = MIN_WATERMARK
 
     def current_processing_time(self) -> int:
@@ -86,6 +82,26 @@ class KeyedTimerService(TimerService):
 
     def current_watermark(self) -> int:
         return self.watermark
+
+    def _refuse(self, timestamp: int) -> None:
+        raise ProgramError("timers belong to a key: call key_by() before this function")
+
+    register_processing_time_timer = _refuse
+    register_event_time_timer = _refuse
+    delete_processing_time_timer = _refuse
+    delete_event_time_timer = _refuse
+
+
+class KeyedTimerService(Times):
+    """Timers of the current key of one operator."""
+
+    def __init__(
+        self, key_context: KeyContext, clock: Clock, processing: TimerQueue, event: TimerQueue
+    ) -> None:
+        super().__init__(clock)
+        self._key_context = key_context
+        self.processing = processing
+        self.event = event
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         self.processing.register(self._key_context.key, timestamp)
@@ -98,6 +114,19 @@ class KeyedTimerService(TimerService):
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         self.event.delete(self._key_context.key, timestamp)
+
+
+class UnkeyedContext(ProcessFunction.Context):
+    """The context of `process_element` without a key."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+
+    def timestamp(self) -> int | None:
+        return None
+
+    def timer_service(self) -> TimerService:
+        return self._times
 
 
 class ElementContext(KeyedProcessFunction.Context):
