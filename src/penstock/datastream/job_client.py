@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.runner import JobRunner
 
@@ -20,6 +21,11 @@ class RunningJob(JobClient):
 
     def __init__(self, runner: JobRunner) -> None:
         self._runner = runner
+
+    @property
+    def graph(self) -> JobGraph:
+        """The chained program that runs."""
+        return self._runner.job.graph.job
 
     def get_job_id(self) -> str:
         return self._runner.job.id
