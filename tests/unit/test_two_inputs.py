@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 import pytest
 
@@ -19,8 +20,10 @@ from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     OutputTag,
+    Partitioner,
     ProcessFunction,
     StreamExecutionEnvironment,
 )
@@ -457,3 +460,46 @@ def test_a_barrier_waits_for_both_inputs(cluster, tmp_path):
     running.run()
     assert running.snapshots(2).keys() == set(running.graph.subtasks())
     assert len(running.collected()) == 1000
+
+
+class ByFirst(KeySelector):
+    """Needs to be opened, and says when it is closed."""
+
+    calls: ClassVar[list[str]] = []
+
+    def open(self, runtime_context):
+        self.position = 0
+        self.calls.append("open")
+
+    def get_key(self, value):
+        return value[self.position]
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_key_selector_is_opened_and_closed_once_per_slot(cluster):
+    def build(env):
+        collect(env.from_collection([("a", 1), ("a", 2)]).key_by(ByFirst()).sum(1))
+
+    ByFirst.calls.clear()
+    running = cluster(build, share_functions=True).run()
+    assert running.collected() == [("a", 1), ("a", 3)]
+    running.slots[0].close()
+    assert ByFirst.calls == ["open", "close"]
+
+
+class Parity(Partitioner):
+    def open(self, runtime_context):
+        self.modulus = 2
+
+    def partition(self, key, num_partitions):
+        return key % self.modulus
+
+
+def test_a_partitioner_is_opened(cluster):
+    def build(env):
+        collect(env.from_collection(range(10)).partition_custom(Parity(), lambda n: n).map(str))
+
+    running = cluster(build, parallelism=2).run()
+    assert sorted(map(int, running.collected())) == list(range(10))

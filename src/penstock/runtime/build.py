@@ -26,6 +26,7 @@ from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import user_error, user_frames
 from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.helpers import Helpers
 from penstock.runtime.operators import (
     RuntimeFunction,
     RuntimeKeyedFunction,
@@ -47,6 +48,7 @@ class BuiltSlot:
     senders: dict[ChannelId, OutputChannel]
     remote_senders: dict[ChannelId, OutputChannel]
     emitters: dict[tuple[SubtaskId, str], Emitter]
+    helpers: Helpers
 
 
 def build_slot(
@@ -83,7 +85,7 @@ class _Builder:
         if deploy.store is not None and deploy.store.in_memory:
             self._store = CarriedSegments(deploy.segments)
         self._gates: dict[SubtaskId, InputGate] = {}
-        self._built = BuiltSlot([], {}, {}, {}, {})
+        self._built = BuiltSlot([], {}, {}, {}, {}, Helpers())
         self._opened: list[RuntimeOperator] = []
 
     def build(self, fail: Callable[[BaseException], None]) -> BuiltSlot:
@@ -98,6 +100,7 @@ class _Builder:
                 # What went wrong first is what its author needs to see.
                 with contextlib.suppress(Exception):
                     operator.close()
+            self._built.helpers.close()
             raise
         return self._built
 
@@ -173,27 +176,36 @@ class _Builder:
             if node.uid in snapshot.operators:
                 assert self._store is not None, "what is restored was stored"
                 operator.restore(snapshot.operators[node.uid], self._store)
+        info = self._info(vertex.head, subtask)
+        edges = self._graph.job.outputs(vertex.id)
+        self._open(vertex.head, subtask, lambda: self._built.helpers.open(vertex, edges, info))
         for node in vertex.nodes:
-            try:
-                operators[node.id].open()
-            except PenstockError:
-                raise
-            except Exception as error:
-                origin = FailureOrigin(node.name, subtask.index, vertex.parallelism)
-                user_tb = user_frames(error.__traceback__) or error.__traceback__
-                raise user_error(error, user_tb, origin) from None
+            self._open(node, subtask, operators[node.id].open)
         return operators
 
-    def _operator(
-        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
-    ) -> RuntimeOperator:
-        info = SubtaskInfo(
+    def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
+        try:
+            opener()
+        except PenstockError:
+            raise
+        except Exception as error:
+            origin = FailureOrigin(node.name, subtask.index, node.parallelism)
+            user_tb = user_frames(error.__traceback__) or error.__traceback__
+            raise user_error(error, user_tb, origin) from None
+
+    def _info(self, node: StreamNode, subtask: SubtaskId) -> SubtaskInfo:
+        return SubtaskInfo(
             self._job_id,
             self._deploy.attempt,
             subtask.index,
             node.parallelism,
             node.max_parallelism,
         )
+
+    def _operator(
+        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
+    ) -> RuntimeOperator:
+        info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
             return RuntimeSource(node, info, self._reader(spec, info, holder))
