@@ -1,0 +1,62 @@
+"""Where the command line starts: finds the command, and turns mistakes into one line.
+
+Exit codes: 0 when all went well, 1 when the program or its job failed, 2 when the command line or
+the configuration is wrong and nothing was started, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from penstock.errors import ConfigurationError
+
+COMMANDS = ("run", "info", "config", "version")
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for: `penstock version` need not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"penstock.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Commands, invoke_without_command=True)
+@click.pass_context
+def penstock(context: click.Context) -> None:
+    """Stateful stream processing with PyFlink's API, on Spark."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the exit code."""
+    try:
+        code = penstock.main(list(arguments), prog_name="penstock", standalone_mode=False)
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except ConfigurationError as error:
+        return _refuse(error.summary())
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    return code or 0
+
+
+def _refuse(message: str) -> int:
+    print("penstock:", " ".join(message.split()), file=sys.stderr)
+    return EXIT_USAGE

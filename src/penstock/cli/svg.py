@@ -1,0 +1,102 @@
+"""A job graph as an SVG picture: chains in columns from the sources to the sinks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from penstock.cli.chains import exchange, state_of
+from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+
+_CHARACTER, _LINE, _PADDING, _GAP, _MARGIN = 7.3, 18, 12, 36, 20
+
+_STYLE = """
+text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1f2937 }
+.title { font-weight: bold } .state { fill: #b45309 } .exchange { fill: #0369a1 }
+.chain { fill: #f8fafc; stroke: #64748b } path { fill: none; stroke: #0369a1 }
+"""
+
+
+class _Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def draw_svg(graph: JobGraph) -> str:
+    """The text of an SVG file."""
+    boxes = _layout(graph)
+    width = max(box.x + box.width for box in boxes.values()) + _MARGIN
+    height = max(box.y + box.height for box in boxes.values()) + _MARGIN
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
+        f"<title>{escape(graph.name)}</title><style>{_STYLE}</style>",
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        *(_arrow(graph, edge, boxes) for edge in graph.edges),
+        *(_chain(vertex, boxes[vertex.id]) for vertex in graph.vertices),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _layout(graph: JobGraph) -> dict[int, _Box]:
+    columns: dict[int, list[JobVertex]] = {}
+    depth: dict[int, int] = {}
+    for vertex in graph.vertices:  # inputs come first
+        above = [depth[edge.source] + 1 for edge in graph.inputs(vertex.id)]
+        depth[vertex.id] = max(above, default=0)
+        columns.setdefault(depth[vertex.id], []).append(vertex)
+    boxes: dict[int, _Box] = {}
+    x: float = _MARGIN
+    for _, vertices in sorted(columns.items()):
+        y: float = _MARGIN
+        for vertex in vertices:
+            height = (len(vertex.nodes) + 1) * _LINE + 2 * _PADDING
+            boxes[vertex.id] = _Box(x, y, _width(vertex), height)
+            y += height + _GAP
+        labels = [exchange(graph, e) for vertex in vertices for e in graph.outputs(vertex.id)]
+        room = max((len(label) for label in labels), default=0) * _CHARACTER + 2 * _GAP
+        x += max(_width(vertex) for vertex in vertices) + room
+    return boxes
+
+
+def _width(vertex: JobVertex) -> float:
+    longest = max(len(title) + len(state) for title, state in _lines(vertex))
+    return longest * _CHARACTER + 2 * _PADDING
+
+
+def _lines(vertex: JobVertex) -> list[tuple[str, str]]:
+    lines = [(f"[{vertex.id}] parallelism {vertex.parallelism}", "")]
+    for node in vertex.nodes:
+        state = state_of(node)
+        lines.append((node.name, f" ({state})" if state is not None else ""))
+    return lines
+
+
+def _chain(vertex: JobVertex, box: _Box) -> str:
+    corner = f'x="{box.x:.0f}" y="{box.y:.0f}"'
+    size = f'width="{box.width:.0f}" height="{box.height:.0f}"'
+    parts = [f'<rect class="chain" {corner} {size} rx="6"/>']
+    for number, (title, state) in enumerate(_lines(vertex)):
+        y = box.y + _PADDING + (number + 0.75) * _LINE
+        style = ' class="title"' if number == 0 else ""
+        parts.append(
+            f'<text{style} x="{box.x + _PADDING:.0f}" y="{y:.0f}">{escape(title)}'
+            f'<tspan class="state">{escape(state)}</tspan></text>'
+        )
+    return "\n".join(parts)
+
+
+def _arrow(graph: JobGraph, edge: JobEdge, boxes: dict[int, _Box]) -> str:
+    source, target = boxes[edge.source], boxes[edge.target]
+    x1, y1 = source.x + source.width, source.y + source.height / 2
+    x2, y2 = target.x, target.y + target.height / 2
+    middle = (x1 + x2) / 2
+    return (
+        f'<path d="M {x1:.0f} {y1:.0f} C {middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} '
+        f'{x2:.0f} {y2:.0f} m -7 -4 l 7 4 l -7 4"/>\n'
+        f'<text class="exchange" x="{middle:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" '
+        f'text-anchor="middle">{escape(exchange(graph, edge))}</text>'
+    )
