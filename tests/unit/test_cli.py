@@ -210,7 +210,7 @@ def test_a_program_chooses_its_own_exit_code():
 
 def test_an_interrupted_program_exits_as_shells_expect(call):
     Path("job.py").write_text("raise KeyboardInterrupt")
-    assert call("run", "job.py") == (130, "", "")
+    assert call("run", "job.py") == (130, "", "penstock: interrupted\n")
 
 
 def test_a_detached_program_is_a_process_with_a_log(call):

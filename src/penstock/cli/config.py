@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from penstock.cli.exits import EXIT_FAILED
 from penstock.cli.options import (
     file_settings,
     job_argument,
@@ -46,7 +47,7 @@ def command(
 
         previewed = preview(job, arguments, file, overrides, pyflink)
         if previewed is None:
-            return 1
+            return EXIT_FAILED
         settings = previewed.settings
     _show(rows(settings))
     return 0

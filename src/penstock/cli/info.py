@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.exits import EXIT_FAILED
 from penstock.cli.options import (
     file_settings,
     job_argument,
@@ -44,7 +45,7 @@ def command(
 
     previewed = preview(job, arguments, file, overrides, pyflink)
     if previewed is None:
-        return 1
+        return EXIT_FAILED
     graph = previewed.job.graph
     if svg is not None:
         from penstock.cli.svg import draw_svg

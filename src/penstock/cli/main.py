@@ -1,8 +1,4 @@
-"""Where the command line starts: finds the command, and turns mistakes into one line.
-
-Exit codes: 0 when all went well, 1 when the program or its job failed, 2 when the command line or
-the configuration is wrong and nothing was started, 130 after Ctrl-C.
-"""
+"""Where the command line starts: finds the command, and turns mistakes into one line."""
 
 from __future__ import annotations
 
@@ -12,11 +8,10 @@ from importlib import import_module
 
 import click
 
+from penstock.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
 from penstock.errors import ConfigurationError
 
 COMMANDS = ("run", "info", "config", "version")
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 
 
 class _Commands(click.Group):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from penstock.cli.options import (
     file_settings,
     job_argument,
@@ -16,9 +17,6 @@ from penstock.cli.options import (
     pyflink_option,
     setting_options,
 )
-
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -72,6 +70,7 @@ def run_and_report(job: Path, arguments: Sequence[str]) -> int:
     try:
         run_file(job, arguments)
     except KeyboardInterrupt:
+        print("penstock: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:
         sys.stdout.flush()
