@@ -34,8 +34,6 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Processes that are started from there import the same package, however it was found here.
     monkeypatch.setenv("PYTHONPATH", str(Path(penstock.__file__).absolute().parents[1]))
-    monkeypatch.delenv("PENSTOCK_CONF_DIR", raising=False)
-    monkeypatch.delenv("FLINK_CONF_DIR", raising=False)
     Path("job.py").write_text(PROGRAM)
 
 
@@ -63,7 +61,8 @@ def test_help_lists_every_command(call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rnu"], "No such command 'rnu'."),
+        (["rnu"], "no command 'rnu'; did you mean run?"),
+        (["xyz"], "no command 'xyz'; there are run, info, config, version"),
         (["run"], "Missing argument 'JOB'."),
         (["run", "gone.py"], "File 'gone.py' does not exist."),
         (["run", "--config", "gone.yaml", "job.py"], "File 'gone.yaml' does not exist."),
@@ -106,6 +105,13 @@ def test_info_draws_chains_exchanges_and_state(call):
     assert "(read position)" in out and "Join <words>  (keyed state)" in out
     assert "HASH → [1]" in out
     assert err == "building ['--an', 'argument']\n"
+
+
+def test_info_where_the_terminal_knows_only_ascii(monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    command = [sys.executable, "-m", "penstock", "info", "job.py"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "+- HASH -> [1]" in out and out.isascii()
 
 
 def test_info_as_json_is_only_json(call):

@@ -16,8 +16,6 @@ from penstock.errors import ConfigurationError, ProgramError
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_CONF_DIR", raising=False)
-    monkeypatch.delenv("FLINK_CONF_DIR", raising=False)
 
 
 def environment(**values):
@@ -81,6 +79,24 @@ def test_a_job_id_is_for_one_job():
     assert asked.take_job_id() == "nightly"
     with pytest.raises(ProgramError, match="executes a second job"):
         asked.take_job_id()
+
+
+def test_a_job_id_becomes_the_jobs():
+    class Stopped(Exception):
+        pass
+
+    seen = []
+
+    def stop(job, settings):
+        seen.append(job.id)
+        raise Stopped
+
+    with invoked(Invocation(job_id="nightly", preview=stop)):
+        env = StreamExecutionEnvironment()
+        env.from_collection([1]).print()
+        with pytest.raises(Stopped):
+            env.execute_async()
+    assert seen == ["nightly"]
 
 
 def test_what_a_block_sets_ends_with_it():

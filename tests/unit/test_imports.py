@@ -15,7 +15,9 @@ def loaded_after(code: str) -> set[str]:
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
-@pytest.mark.parametrize("package", ["pyspark", "py4j", "pandas", "numpy", "pyarrow", "yaml"])
+@pytest.mark.parametrize(
+    "package", ["pyspark", "py4j", "pandas", "numpy", "pyarrow", "yaml", "zmq", "rich"]
+)
 def test_the_front_does_not_import(package):
     code = "import penstock.datastream as d; d.StreamExecutionEnvironment()"
     assert package not in loaded_after(code)

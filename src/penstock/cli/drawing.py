@@ -18,7 +18,7 @@ def draw(graph: ExecutionGraph, console: Console | None = None) -> None:
     console.print(Text(summary(graph), style="bold"))
     for vertex in graph.job.vertices:
         console.print(_chain(vertex))
-        for line in _exchanges(graph.job, vertex):
+        for line in _exchanges(graph.job, vertex, ascii_only=console.options.ascii_only):
             console.print(line)
 
 
@@ -46,9 +46,10 @@ def _chain(vertex: JobVertex) -> Panel:
     return Panel(Group(*lines), title=Text(title), title_align="left", expand=False)
 
 
-def _exchanges(graph: JobGraph, vertex: JobVertex) -> list[Text]:
+def _exchanges(graph: JobGraph, vertex: JobVertex, *, ascii_only: bool) -> list[Text]:
+    branch, arrow = ("+-", "->") if ascii_only else ("└─", "→")
     return [
-        Text(f"    └─ {exchange(graph, edge)} → [{edge.target}]", style="cyan")
+        Text(f"    {branch} {exchange(graph, edge)} {arrow} [{edge.target}]", style="cyan")
         for edge in graph.outputs(vertex.id)
     ]
 

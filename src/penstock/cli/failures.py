@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
 from penstock.errors import JobFailedError, UserFunctionError
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def describe(error: BaseException) -> str:

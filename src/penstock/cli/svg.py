@@ -22,6 +22,7 @@ class _Box(NamedTuple):
     y: float
     width: float
     height: float
+    next_column: float = 0.0
 
 
 def draw_svg(graph: JobGraph) -> str:
@@ -51,14 +52,15 @@ def _layout(graph: JobGraph) -> dict[int, _Box]:
     boxes: dict[int, _Box] = {}
     x: float = _MARGIN
     for _, vertices in sorted(columns.items()):
+        labels = [exchange(graph, e) for vertex in vertices for e in graph.outputs(vertex.id)]
+        room = max((len(label) for label in labels), default=0) * _CHARACTER + 2 * _GAP
+        next_x = x + max(_width(vertex) for vertex in vertices) + room
         y: float = _MARGIN
         for vertex in vertices:
             height = (len(vertex.nodes) + 1) * _LINE + 2 * _PADDING
-            boxes[vertex.id] = _Box(x, y, _width(vertex), height)
+            boxes[vertex.id] = _Box(x, y, _width(vertex), height, next_x)
             y += height + _GAP
-        labels = [exchange(graph, e) for vertex in vertices for e in graph.outputs(vertex.id)]
-        room = max((len(label) for label in labels), default=0) * _CHARACTER + 2 * _GAP
-        x += max(_width(vertex) for vertex in vertices) + room
+        x = next_x
     return boxes
 
 
@@ -90,13 +92,14 @@ def _chain(vertex: JobVertex, box: _Box) -> str:
 
 
 def _arrow(graph: JobGraph, edge: JobEdge, boxes: dict[int, _Box]) -> str:
+    """The bend and the name lie before the next column, where no box can hide them."""
     source, target = boxes[edge.source], boxes[edge.target]
     x1, y1 = source.x + source.width, source.y + source.height / 2
-    x2, y2 = target.x, target.y + target.height / 2
+    x2, y2 = source.next_column, target.y + target.height / 2
     middle = (x1 + x2) / 2
     return (
         f'<path d="M {x1:.0f} {y1:.0f} C {middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} '
-        f'{x2:.0f} {y2:.0f} m -7 -4 l 7 4 l -7 4"/>\n'
+        f'{x2:.0f} {y2:.0f} H {target.x:.0f} m -7 -4 l 7 4 l -7 4"/>\n'
         f'<text class="exchange" x="{middle:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" '
         f'text-anchor="middle">{escape(exchange(graph, edge))}</text>'
     )

@@ -26,10 +26,10 @@ from penstock.errors import InvalidParallelismError, ProgramError
 from penstock.graph.operators import SourceOperator
 from penstock.graph.plan import plan_json
 from penstock.graph.stream_graph import StreamNode
-from penstock.jobmanager.dispatcher import Dispatcher
 from penstock.jobmanager.job import Job
 
 if TYPE_CHECKING:
+    from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
@@ -192,6 +192,7 @@ _dispatchers_lock = threading.Lock()
 
 def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     """The Dispatcher of the Spark session in use; one per session."""
+    from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
     from penstock.runtime.slot_process import slot_main
     from penstock.spark.launcher import SparkLauncher
