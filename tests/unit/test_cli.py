@@ -125,7 +125,7 @@ def test_info_as_a_picture(call):
     code, out, _ = call("info", "--svg", "plan.svg", "job.py")
     assert (code, out) == (0, "")
     texts = ["".join(text.itertext()) for text in ElementTree.parse("plan.svg").iter()]
-    assert "Join <words> (keyed state)" in texts and "HASH" in texts
+    assert "Join <words>(keyed state)" in texts and "HASH" in texts
 
 
 def test_info_of_a_program_that_executes_nothing(call):
@@ -251,3 +251,20 @@ def test_the_module_is_the_command():
     command = [sys.executable, "-m", "penstock", "version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"penstock {__version__}\n"
+
+
+def test_an_exchange_over_a_column_is_drawn_below_the_boxes(call):
+    Path("job.py").write_text(
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment()\n"
+        "numbers = env.from_collection([1])\n"
+        "numbers.rebalance().map(str).rebalance().union(numbers).print()\n"
+        "env.execute()\n"
+    )
+    assert call("info", "--svg", "plan.svg", "job.py")[0] == 0
+    elements = list(ElementTree.parse("plan.svg").iter())
+    boxes = [element for element in elements if element.get("class") == "chain"]
+    lowest = max(float(box.get("y", 0)) + float(box.get("height", 0)) for box in boxes)
+    names = {element.text: element for element in elements if element.get("class") == "exchange"}
+    assert len(boxes) == 3 and set(names) == {"REBALANCE", "FORWARD"}
+    assert float(names["FORWARD"].get("y", 0)) > lowest

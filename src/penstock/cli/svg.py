@@ -1,4 +1,8 @@
-"""A job graph as an SVG picture: chains in columns from the sources to the sinks."""
+"""A job graph as an SVG picture: chains in columns from the sources to the sinks.
+
+An exchange between neighbouring columns is a curve between them; one that passes over a column
+takes a lane of its own below all boxes.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +32,17 @@ class _Box(NamedTuple):
 def draw_svg(graph: JobGraph) -> str:
     """The text of an SVG file."""
     boxes = _layout(graph)
+    lowest = max(box.y + box.height for box in boxes.values())
+    far = [edge for edge in graph.edges if not _neighbours(edge, boxes)]
+    lanes = {edge.id: lowest + (number + 1) * _GAP for number, edge in enumerate(far)}
     width = max(box.x + box.width for box in boxes.values()) + _MARGIN
-    height = max(box.y + box.height for box in boxes.values()) + _MARGIN
+    height = max([lowest, *lanes.values()]) + _MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f"<title>{escape(graph.name)}</title><style>{_STYLE}</style>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
-        *(_arrow(graph, edge, boxes) for edge in graph.edges),
+        *(_arrow(exchange(graph, edge), edge, boxes, lanes) for edge in graph.edges),
         *(_chain(vertex, boxes[vertex.id]) for vertex in graph.vertices),
         "</svg>",
     ]
@@ -65,7 +72,7 @@ def _layout(graph: JobGraph) -> dict[int, _Box]:
 
 
 def _width(vertex: JobVertex) -> float:
-    longest = max(len(title) + len(state) for title, state in _lines(vertex))
+    longest = max(len(title) + 1 + len(state) for title, state in _lines(vertex))
     return longest * _CHARACTER + 2 * _PADDING
 
 
@@ -73,7 +80,7 @@ def _lines(vertex: JobVertex) -> list[tuple[str, str]]:
     lines = [(f"[{vertex.id}] parallelism {vertex.parallelism}", "")]
     for node in vertex.nodes:
         state = state_of(node)
-        lines.append((node.name, f" ({state})" if state is not None else ""))
+        lines.append((node.name, f"({state})" if state is not None else ""))
     return lines
 
 
@@ -86,20 +93,35 @@ def _chain(vertex: JobVertex, box: _Box) -> str:
         style = ' class="title"' if number == 0 else ""
         parts.append(
             f'<text{style} x="{box.x + _PADDING:.0f}" y="{y:.0f}">{escape(title)}'
-            f'<tspan class="state">{escape(state)}</tspan></text>'
+            f'<tspan class="state" dx="{_CHARACTER}">{escape(state)}</tspan></text>'
         )
     return "\n".join(parts)
 
 
-def _arrow(graph: JobGraph, edge: JobEdge, boxes: dict[int, _Box]) -> str:
-    """The bend and the name lie before the next column, where no box can hide them."""
+def _neighbours(edge: JobEdge, boxes: dict[int, _Box]) -> bool:
+    return boxes[edge.source].next_column == boxes[edge.target].x
+
+
+def _arrow(label: str, edge: JobEdge, boxes: dict[int, _Box], lanes: dict[int, float]) -> str:
     source, target = boxes[edge.source], boxes[edge.target]
     x1, y1 = source.x + source.width, source.y + source.height / 2
-    x2, y2 = source.next_column, target.y + target.height / 2
-    middle = (x1 + x2) / 2
+    x2, y2 = target.x, target.y + target.height / 2
+    if edge.id in lanes:
+        lane, turn = lanes[edge.id], x2 - 1.5 * _GAP
+        way = (
+            f"{_curve(x1, y1, source.next_column, lane)} H {turn:.0f} {_curve(turn, lane, x2, y2)}"
+        )
+        x, y = (source.next_column + turn) / 2, lane
+    else:
+        way = _curve(x1, y1, x2, y2)
+        x, y = (x1 + x2) / 2, (y1 + y2) / 2
     return (
-        f'<path d="M {x1:.0f} {y1:.0f} C {middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} '
-        f'{x2:.0f} {y2:.0f} H {target.x:.0f} m -7 -4 l 7 4 l -7 4"/>\n'
-        f'<text class="exchange" x="{middle:.0f}" y="{(y1 + y2) / 2 - 6:.0f}" '
-        f'text-anchor="middle">{escape(exchange(graph, edge))}</text>'
+        f'<path d="M {x1:.0f} {y1:.0f} {way} m -7 -4 l 7 4 l -7 4"/>\n'
+        f'<text class="exchange" x="{x:.0f}" y="{y - 6:.0f}" text-anchor="middle">'
+        f"{escape(label)}</text>"
     )
+
+
+def _curve(x1: float, y1: float, x2: float, y2: float) -> str:
+    middle = (x1 + x2) / 2
+    return f"C {middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
