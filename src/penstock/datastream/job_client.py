@@ -6,12 +6,16 @@ import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_status import JobStatus
-from penstock.graph.job_graph import JobGraph
-from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.runner import JobRunner
+
+if TYPE_CHECKING:
+    # Building a program needs no network: it is imported when a job is submitted.
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmanager.progress import Progress
+    from penstock.jobmanager.runner import JobRunner
 
 _INTERRUPT_SECONDS = 2.0
 
