@@ -18,7 +18,7 @@ from penstock.connectors.source import Source
 from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.data_stream import DataStream
+from penstock.datastream.data_stream import FOREVER_MS, DataStream
 from penstock.datastream.job_client import RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.results import ClientResults, CloseableIterator
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
-_FOREVER_MS = 2**53
 _PROGRAM = "program"
 
 
@@ -83,7 +82,7 @@ class StreamExecutionEnvironment:
         Before a slot sleeps all buffers leave, whatever is set here.
         """
         if timeout_millis == -1:
-            timeout_millis = _FOREVER_MS
+            timeout_millis = FOREVER_MS
         return self._set(options.BUFFER_TIMEOUT, timeout_millis)
 
     def get_buffer_timeout(self) -> int:

@@ -62,6 +62,7 @@ class SubtaskParts:
     """Restored as finished: it has nothing to do but say so downstream."""
     watermark: int
     step_records: int
+    buffer_timeout_ms: int
 
 
 class Subtask:
@@ -100,6 +101,7 @@ class Subtask:
         self._watermark = parts.watermark
         self.at_end = False
         self.records_in = 0
+        self._flushed_ms = self._clock.now_ms()
         self.accounting = Accounting(self._clock.monotonic_ns())
         if parts.finished:
             self._work = self._finish()
@@ -337,9 +339,14 @@ class Subtask:
 
     # --- the slot's housekeeping --------------------------------------------------------------
 
-    def flush(self) -> bool:
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether buffers have gathered for as long as they may."""
+        return now_ms - self._flushed_ms >= self._parts.buffer_timeout_ms
+
+    def flush(self, now_ms: int) -> bool:
         """Send partial buffers and let writers hand on what they gathered."""
         flushed = False
+        self._flushed_ms = now_ms
         for output in self.outputs:
             flushed = output.flush() or flushed
         for writer in self._writers:
