@@ -22,6 +22,8 @@ DEFAULT_JOB_NAME = "Penstock Streaming Job"
 def assemble(program: Program, values: Mapping[str, str], name: str | None) -> Job:
     """Check everything that can be checked without running, and put the job together."""
     options.check_keys(values)
+    # There is one mode: what counts is that no other was asked for.
+    options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
     graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
     job_id = uuid.uuid4().hex

@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.file_source import TextFileSource
 from penstock.connectors.source import Source
 from penstock.datastream.assembly import assemble
+from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.deprecation import deprecated
+from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job_client import RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.results import ClientResults, CloseableIterator
-from penstock.errors import InvalidParallelismError, ProgramError
+from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.errors import ProgramError
 from penstock.graph.operators import SourceOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.jobmanager.dispatcher import Dispatcher
@@ -45,6 +52,7 @@ class StreamExecutionEnvironment:
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
+        """An environment with these settings."""
         return StreamExecutionEnvironment(configuration)
 
     # --- settings -----------------------------------------------------------------------------
@@ -54,19 +62,36 @@ class StreamExecutionEnvironment:
         options.check_keys(configuration.to_dict())
         self._configuration.add_all(configuration)
 
+    def get_config(self) -> ExecutionConfig:
+        """The settings of the execution: a view, through which they can be changed."""
+        return ExecutionConfig(self._configuration)
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The settings of checkpoints: a view, through which they can be changed."""
+        return CheckpointConfig(self._configuration)
+
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        if parallelism < 1:
-            raise InvalidParallelismError(f"a parallelism of {parallelism} runs nothing")
-        return self._set(options.PARALLELISM, parallelism)
+        """The parallelism of operators that set none."""
+        self.get_config().set_parallelism(parallelism)
+        return self
 
     def get_parallelism(self) -> int:
-        return options.PARALLELISM.read(self._configuration.to_dict())
+        """The parallelism of operators that set none."""
+        return self.get_config().get_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        return self._set(options.MAX_PARALLELISM, max_parallelism)
+        """The number of key groups, and so the highest parallelism of a keyed operator."""
+        self.get_config().set_max_parallelism(max_parallelism)
+        return self
 
     def get_max_parallelism(self) -> int:
-        return options.MAX_PARALLELISM.read(self._configuration.to_dict())
+        """The number of key groups."""
+        return self.get_config().get_max_parallelism()
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, the only mode so far; others are a ConfigurationError."""
+        options.RUNTIME_MODE.read({options.RUNTIME_MODE.key: execution_mode.name})
+        return self._set(options.RUNTIME_MODE, execution_mode.name)
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.
@@ -78,23 +103,59 @@ class StreamExecutionEnvironment:
         return self._set(options.BUFFER_TIMEOUT, timeout_millis)
 
     def get_buffer_timeout(self) -> int:
-        return options.BUFFER_TIMEOUT.read(self._configuration.to_dict())
+        """How many milliseconds a buffer may gather while its subtask is busy; -1: until full."""
+        timeout = self._configuration.get(options.BUFFER_TIMEOUT)
+        return -1 if timeout == _FOREVER_MS else timeout
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        return self._set(options.OPERATOR_CHAINING, "false")
+        """Every operator in a loop of its own."""
+        return self._set(options.OPERATOR_CHAINING, False)
 
     def is_chaining_enabled(self) -> bool:
-        return options.OPERATOR_CHAINING.read(self._configuration.to_dict())
+        """Whether operators are fused into one loop where they can be."""
+        return self._configuration.get(options.OPERATOR_CHAINING)
 
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     ) -> StreamExecutionEnvironment:
         """A checkpoint every `interval` milliseconds."""
-        self._set(options.CHECKPOINT_MODE, mode.name)
-        return self._set(options.CHECKPOINT_INTERVAL, interval)
+        self.get_checkpoint_config().set_checkpointing_mode(mode).set_checkpoint_interval(interval)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds from the start of one checkpoint to the next; -1 without checkpoints."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """EXACTLY_ONCE, or AT_LEAST_ONCE."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The same, by the name that Flink gives it now."""
+        return self.get_checkpointing_mode()
+
+    @deprecated("set restart-strategy.type and the keys below it in the Configuration")
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        """What follows a failure."""
+        restart_strategy_configuration.apply_to(self._configuration)
+        return self
+
+    @deprecated("say with window assigners and timers which time is meant")
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Event time and processing time are both always there, so for these it changes nothing.
+
+        ProgramError for ingestion time, which sources would have to assign.
+        """
+        if characteristic is TimeCharacteristic.IngestionTime:
+            raise ProgramError("there is no ingestion time: use event time or processing time")
+
+    add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
+    add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
 
     def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
-        self._configuration.set_string(option.key, str(value))
+        self._configuration.set(option, value)
         return self
 
     # --- sources ------------------------------------------------------------------------------
@@ -113,6 +174,7 @@ class StreamExecutionEnvironment:
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
+        """The records of a source."""
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
         return self._source(source, source_name, type_info, self.get_parallelism())
