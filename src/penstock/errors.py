@@ -103,7 +103,10 @@ class TypeMismatchError(PenstockError, TypeError):
     def __init__(self, message: str, path: str = "", shown: str | None = None) -> None:
         super().__init__(message)
         self.path = path
-        """Where inside the record: ``items[3].price``; empty for the record itself."""
+        """Where inside the record: ``items[3].price``; empty for the record itself.
+
+        It may name keys of maps, which are data of the user's too.
+        """
         self.shown = shown
         """The value, shortened; apart from the message, so that it can be left out."""
 

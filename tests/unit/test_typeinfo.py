@@ -227,6 +227,7 @@ FITS = [
     (PERSON, ["Ada", None], Row(name="Ada", born=None)),
     (PERSON, {"born": 1815, "name": "Ada", "more": 1}, Row(name="Ada", born=1815)),
     (PERSON, {"name": "Ada"}, Row(name="Ada", born=None)),
+    (PERSON, {}, Row(name=None, born=None)),
     (PERSON, Row(born=1815, name="Ada"), Row(name="Ada", born=1815)),
     (PERSON, Row("Ada", 1815), Row(name="Ada", born=1815)),
     (PERSON, types.SimpleNamespace(name="Ada", born=2**31), Row(name="Ada", born=-(2**31))),
@@ -287,6 +288,16 @@ MISFITS = [
         PERSON,
         ("a",),
         "expected ROW(name: STRING, born: INT) with 2 fields, got tuple with 1: ('a',)",
+    ),
+    (
+        PERSON,
+        {"nmae": "a"},
+        "expected ROW(name: STRING, born: INT), got dict: {'nmae': 'a'}",
+    ),
+    (
+        PERSON,
+        types.SimpleNamespace(x=1),
+        "expected ROW(name: STRING, born: INT), got SimpleNamespace: namespace(x=1)",
     ),
     (PERSON, {"born": "x"}, "born: expected INT, got str: 'x'"),
     (

@@ -37,7 +37,7 @@ class CompletableFuture(Future[T]):
         def copy(done: Future[Any]) -> None:
             try:
                 future.set_result(result(done))
-            except Exception as error:
+            except BaseException as error:
                 future.set_exception(error)
 
         other.add_done_callback(copy)

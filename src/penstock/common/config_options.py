@@ -72,6 +72,7 @@ class Option(Generic[T]):
     aliases: tuple[str, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> T:
+        """The value under the key or an alias, else the default; the key goes before aliases."""
         for key in (self.key, *self.aliases):
             if key in values:
                 try:

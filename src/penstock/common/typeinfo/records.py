@@ -123,12 +123,12 @@ def _values_of(name: str, names: list[str], value: Any) -> Sequence[Any]:
             raise mismatch(name, value, f" with {error}") from None
     if isinstance(value, (tuple, list)):
         return value
-    if isinstance(value, dict):
-        return [value.get(field) for field in names]
-    attributes = getattr(value, "__dict__", None)
-    if attributes is None:
+    empty = isinstance(value, dict) and not value
+    source = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    # What is there and has nothing in common with the type is a mistake, not a row of Nones.
+    if not empty and not any(field in source for field in names):
         raise mismatch(name, value)
-    return [attributes.get(field) for field in names]
+    return [source.get(field) for field in names]
 
 
 def _convert_fields(
