@@ -50,6 +50,12 @@ class DuplicateNameError(ProgramError):
     code = "DUPLICATE_NAME"
 
 
+class JavaOnlyError(ProgramError):
+    """A name of PyFlink that stands for something in Java, of which there is none here."""
+
+    code = "JAVA_ONLY"
+
+
 class ConfigurationError(PenstockError):
     """A configuration key is unknown or its value cannot be read."""
 
@@ -87,6 +93,38 @@ class RecordError(PenstockError):
     """A record cannot be sent: it cannot be pickled, or it is larger than the limit."""
 
     code = "RECORD"
+
+
+class TypeMismatchError(PenstockError, TypeError):
+    """A value does not fit the type that was declared for it."""
+
+    code = "TYPE_MISMATCH"
+
+    def __init__(self, message: str, path: str = "", shown: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        """Where inside the record: ``items[3].price``; empty for the record itself.
+
+        It may name keys of maps, which are data of the user's too.
+        """
+        self.shown = shown
+        """The value, shortened; apart from the message, so that it can be left out."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message, self.path, self.shown))
+
+    def inside(self, step: str) -> TypeMismatchError:
+        """The same error, seen from the value that holds this one as ``step``."""
+        separator = "." if self.path and not self.path.startswith("[") else ""
+        return type(self)(self.message, step + separator + self.path, self.shown)
+
+    def summary(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        value = f": {self.shown}" if self.shown is not None else ""
+        return f"{where}{self.message}{value}"
 
 
 class ResultShapeError(PenstockError):

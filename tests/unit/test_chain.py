@@ -37,7 +37,7 @@ def text(expected):
 
 def test_a_chain_is_one_loop_without_a_call_of_ours(cluster):
     def build(env):
-        stream = env.from_collection([1], Types.LONG()).map(one, Types.LONG()).filter(one)
+        stream = env.from_collection([1]).map(one).filter(one)
         stream.flat_map(lambda value: [value]).sink_to(CollectSink())
 
     assert loop_of(cluster(build)) == text("""
@@ -62,10 +62,11 @@ def test_an_immutable_type_is_routed_without_a_copy(cluster):
     assert loop_of(cluster(build)) == text("""
         def process(values):
             for v0 in values:
-                k0 = key0(v0)
+                v1 = convert_1(v0)
+                k0 = key0(v1)
                 c0 = route0[k0]
                 b0 = buffers0[c0]
-                b0.append(v0)
+                b0.append(v1)
                 if len(b0) >= out0.limit and out0.full(c0):
                     while room.blocked: yield
             return

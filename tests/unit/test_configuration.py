@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common import Configuration
+from penstock.common import ConfigOption, ConfigOptions, Configuration
 from penstock.common import config_options as options
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.assembly import assemble
@@ -138,6 +138,92 @@ def test_add_all_overwrites():
     both = Configuration.from_dict({"a": 1, "b": 1}).add_all(Configuration.from_dict({"b": 2}))
     assert both.key_set() == {"a", "b"}
     assert both.get_integer("b", 0) == 2
+
+
+def test_add_all_with_a_prefix():
+    target = {"z": "9"}
+    both = Configuration().add_all(Configuration.from_dict({"a": 1}), "p.")
+    both.add_all_to_dict(target)
+    assert target == {"z": "9", "p.a": "1"}
+    assert both.add_all(both, "q.").key_set() == {"p.a", "q.p.a"}
+
+
+def test_floats_and_bytes():
+    configuration = Configuration().set_float("f", 0.1).set_bytearray("b", bytearray(b"\x00\xff"))
+    assert configuration.get_float("f", 0.0) == 0.1 and configuration.get_float("x", 2.5) == 2.5
+    assert configuration.get_bytearray("b", bytearray()) == bytearray(b"\x00\xff")
+    assert configuration.get_bytearray("x", bytearray(b"d")) == bytearray(b"d")
+
+
+def test_a_key_can_be_removed():
+    configuration = Configuration.from_dict({"a": ""})
+    assert configuration.remove_config("a") and not configuration.remove_config("a")
+    assert configuration.key_set() == set()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda configuration: configuration.get_integer("a", 0),
+        lambda configuration: configuration.get_boolean("a", False),
+        lambda configuration: configuration.get_float("a", 0.0),
+        lambda configuration: configuration.get_bytearray("a", bytearray()),
+    ],
+)
+def test_what_cannot_be_read_names_its_key(read):
+    with pytest.raises(ConfigurationError, match=r"^a: '\?x': "):
+        read(Configuration().set_string("a", "?x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("", []),
+        ("[]", []),
+        ("a", ["a"]),
+        ("a;b ; c;", ["a", "b", "c"]),
+        ("[a, b]", ["a", "b"]),
+        ("['a, b', \"c\\\"d\", 'it''s']", ["a, b", 'c"d', "it's"]),
+        ("- a, b\n- 'c'", ["a, b", "c"]),
+    ],
+)
+def test_lists(text, items):
+    assert Configuration.parse_list_value(text) == items
+
+
+@pytest.mark.parametrize("text", ["[a", "['a]", "['a' b]"])
+def test_lists_that_are_not_closed(text):
+    with pytest.raises(ConfigurationError):
+        Configuration.parse_list_value(text)
+
+
+def test_options_are_read_and_set_through_a_configuration():
+    configuration = Configuration.from_dict({"state.checkpoints.num-retained": 5})
+    assert configuration.get(options.CHECKPOINTS_RETAINED) == 5
+    configuration.set(options.CHECKPOINTS_RETAINED, 7)
+    assert configuration.to_dict() == {"execution.checkpointing.num-retained": "7"}
+    assert configuration.set(options.CHECKPOINTS_RETAINED, None).to_dict() == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("boolean", "true", True),
+        ("int", "7", 7),
+        ("long", "7", 7),
+        ("float", "0.5", 0.5),
+        ("double", "0.5", 0.5),
+        ("string", "x", "x"),
+    ],
+)
+def test_an_option_of_ones_own(kind, text, value):
+    builder = getattr(ConfigOptions.key("k"), f"{kind}_type")()
+    option = builder.default_value(value)
+    assert isinstance(option, ConfigOption)
+    assert Configuration().get(option) is value
+    assert Configuration().set_string("k", text).get(option) == value
+    assert Configuration().set(option, value).to_dict() == {"k": text}
+    assert Configuration().get(builder.no_default_value()) is None
 
 
 # --- from a configuration to a job ------------------------------------------------------------

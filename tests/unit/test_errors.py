@@ -9,7 +9,12 @@ import cloudpickle
 import pytest
 
 from penstock import errors
-from penstock.errors import FailureOrigin, PenstockError, UserFunctionError
+from penstock.errors import (
+    FailureOrigin,
+    PenstockError,
+    TypeMismatchError,
+    UserFunctionError,
+)
 
 CLASSES = [
     value
@@ -24,6 +29,7 @@ CODES = {
     "CorruptCheckpointError": "CORRUPT_CHECKPOINT",
     "DuplicateNameError": "DUPLICATE_NAME",
     "InvalidParallelismError": "PARALLELISM",
+    "JavaOnlyError": "JAVA_ONLY",
     "JobCancelledError": "JOB_CANCELLED",
     "JobFailedError": "JOB_FAILED",
     "NoJavaError": "NO_JAVA",
@@ -37,6 +43,7 @@ CODES = {
     "SparkLaunchError": "SPARK_LAUNCH",
     "StateError": "STATE",
     "StorageError": "STORAGE",
+    "TypeMismatchError": "TYPE_MISMATCH",
     "UnsupportedKeyError": "UNSUPPORTED_KEY",
     "UserFunctionError": "USER_FUNCTION",
 }
@@ -87,6 +94,16 @@ def test_a_user_function_error_reads_from_the_users_frames_to_the_place():
         "ValueError: bad",
         "  in operator 'Map', subtask 2/4, record {'a': 1}",
     ]
+
+
+def test_a_type_mismatch_gathers_its_path_from_the_inside_out():
+    error = TypeMismatchError("expected LONG, got str", shown="'x'")
+    assert str(error) == error.summary() == "expected LONG, got str: 'x'"
+    outer = error.inside("price").inside("[3]").inside("items")
+    assert outer.path == "items[3].price"
+    assert str(outer) == "items[3].price: expected LONG, got str: 'x'"
+    assert str(pickle.loads(pickle.dumps(outer))) == str(outer)
+    assert isinstance(outer, TypeError)
 
 
 def test_an_origin_without_a_record_says_nothing_of_one():

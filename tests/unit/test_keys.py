@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common import Row, RowKind
 from penstock.common.keys import (
     Router,
     encode_key,
@@ -353,3 +354,31 @@ def test_the_router_forgets_before_it_grows_too_large(monkeypatch):
 def test_the_router_refuses_what_cannot_be_a_key():
     with pytest.raises(UnsupportedKeyError):
         Router(128, 2)[object()]
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def test_equal_rows_share_an_encoding():
+    assert encode_key(Row(a=1, b="x")) == encode_key(Row("a", "b")(1.0, "x"))
+    assert encode_key((Row(1),)) == encode_key((Row(True),))
+
+
+def test_rows_that_differ_have_different_encodings():
+    rows = [
+        Row(),
+        Row(1),
+        Row(None),
+        Row(a=1),
+        Row(b=1),
+        Row(1, 2),
+        Row(Row(1), 2),
+        Row.of_kind(RowKind.DELETE, 1),
+    ]
+    others = [1, (1,), (None, 1), ()]
+    assert len({encode_key(key) for key in [*rows, *others]}) == len(rows) + len(others)
+
+
+def test_a_row_is_a_key_if_all_its_fields_are():
+    with pytest.raises(UnsupportedKeyError, match="a list cannot be a key"):
+        encode_key(Row(a=[1]))

@@ -58,6 +58,13 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def parse_runtime_mode(text: str) -> str:
+    mode = one_of("STREAMING", "BATCH", "AUTOMATIC")(text)
+    if mode != "STREAMING":
+        raise ValueError("expected STREAMING, the only mode that there is so far")
+    return mode
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """A key, how its value is read, and what holds when it is not set."""
@@ -68,6 +75,7 @@ class Option(Generic[T]):
     aliases: tuple[str, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> T:
+        """The value under the key or an alias, else the default; the key goes before aliases."""
         for key in (self.key, *self.aliases):
             if key in values:
                 try:
@@ -83,6 +91,7 @@ OPERATOR_CHAINING = Option(
     "pipeline.operator-chaining", parse_boolean, True, ("pipeline.operator-chaining.enabled",)
 )
 OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
+RUNTIME_MODE = Option("execution.runtime-mode", parse_runtime_mode, "STREAMING")
 BUFFER_TIMEOUT = Option(
     "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)
 )
@@ -142,3 +151,64 @@ def check_value(key: str, value: str) -> None:
     check_keys({key: value})
     if key in _BY_KEY:
         _BY_KEY[key].read({key: value})
+
+
+ConfigOption = Option
+"""PyFlink's name for it."""
+
+
+class ConfigOptions:
+    """Writes down an option: `ConfigOptions.key("a.b").int_type().default_value(3)`.
+
+    `Configuration.get` reads it.
+    """
+
+    class OptionBuilder:
+        """A key whose type is still to be said."""
+
+        def __init__(self, key: str) -> None:
+            self._key = key
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            """A bool."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_boolean)
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """A whole number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, parse_int)
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """A whole number: Python has one kind."""
+            return self.int_type()
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A float."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A float: Python has one kind."""
+            return self.float_type()
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            """A str."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
+
+    class TypedConfigOptionBuilder(Generic[T]):
+        """A key and its type; what holds when it is not set is still to be said."""
+
+        def __init__(self, key: str, parse: Callable[[str], T]) -> None:
+            self._key = key
+            self._parse = parse
+
+        def default_value(self, value: T) -> Option[T]:
+            """This value holds when the key is not set."""
+            return Option(self._key, self._parse, value)
+
+        def no_default_value(self) -> Option[T | None]:
+            """None when the key is not set."""
+            return Option(self._key, self._parse, None)
+
+    @staticmethod
+    def key(key: str) -> OptionBuilder:
+        """Begin with the key."""
+        return ConfigOptions.OptionBuilder(key)

@@ -1,13 +1,31 @@
-"""Configuration: keys and values, as strings, by PyFlink's name."""
+"""Configuration: keys and values, by PyFlink's name.
+
+Values are kept as text, however they were set, so that what a program sets reads the same as what
+stands in a file.
+
+>>> configuration = Configuration().set_integer("parallelism.default", 2)
+>>> configuration.get_string("parallelism.default", "1")
+'2'
+>>> Configuration().add_all(configuration, "a.").to_dict()
+{'a.parallelism.default': '2'}
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import base64
+import builtins
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from penstock.common.config_options import Option, parse_boolean, parse_int
+from penstock.common.list_values import parse_list
+from penstock.errors import ConfigurationError
+
+T = TypeVar("T")
 
 
 class Configuration:
-    """A set of configuration values."""
+    """A set of configuration values. What cannot be read as asked is a ConfigurationError."""
 
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: dict[str, str] = dict(other._values) if other is not None else {}
@@ -20,37 +38,98 @@ class Configuration:
             configuration.set_string(key, _text(value))
         return configuration
 
+    def get(self, option: Option[T]) -> T:
+        """The value of an option: as it was set, under any of its names, or its default."""
+        return option.read(self._values)
+
+    def set(self, option: Option[T], value: T) -> Configuration:
+        """Set an option; None unsets it. What other names of it were set to is forgotten."""
+        for key in (option.key, *option.aliases):
+            self.remove_config(key)
+        return self if value is None else self.set_string(option.key, _text(value))
+
     def get_string(self, key: str, default_value: str) -> str:
+        """The value of a key, or the default."""
         return self._values.get(key, default_value)
 
     def set_string(self, key: str, value: str) -> Configuration:
+        """Set a key."""
         self._values[key] = value
         return self
 
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """The items of a list, written as in YAML or separated by semicolons."""
+        try:
+            return parse_list(value)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
+
     def get_integer(self, key: str, default_value: int) -> int:
-        return int(self._values.get(key, default_value))
+        """The value of a key as a whole number, or the default."""
+        return self._read(key, parse_int, default_value)
 
     def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a key to a whole number."""
         return self.set_string(key, str(value))
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        return self._values.get(key, _text(default_value)).lower() == "true"
+        """The value of a key as a boolean, or the default."""
+        return self._read(key, parse_boolean, default_value)
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a key to true or false."""
         return self.set_string(key, _text(value))
 
+    def get_float(self, key: str, default_value: float) -> float:
+        """The value of a key as a float, or the default."""
+        return self._read(key, float, default_value)
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set a key to a float."""
+        return self.set_string(key, str(value))
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """The bytes under a key, or the default."""
+        return self._read(key, _bytes, default_value)
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set a key to bytes, kept as base64."""
+        return self.set_string(key, base64.b64encode(value).decode("ascii"))
+
     def contains_key(self, key: str) -> bool:
+        """Whether the key is set."""
         return key in self._values
 
-    def key_set(self) -> set[str]:
-        return set(self._values)
+    def remove_config(self, key: str) -> bool:
+        """Unset a key; whether it was set."""
+        return self._values.pop(key, None) is not None
 
-    def add_all(self, other: Configuration) -> Configuration:
-        self._values.update(other._values)
+    def key_set(self) -> builtins.set[str]:
+        """All keys that are set."""
+        return builtins.set(self._values)
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take over all values of another configuration, under keys with this prefix."""
+        for key, value in other.to_dict().items():
+            self._values[(prefix or "") + key] = value
         return self
 
+    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
+        """Put all values into a dict."""
+        target_dict.update(self._values)
+
     def to_dict(self) -> dict[str, str]:
+        """All values by key, in a dict of their own."""
         return dict(self._values)
+
+    def _read(self, key: str, parse: Callable[[str], T], default: T) -> T:
+        if key not in self._values:
+            return default
+        try:
+            return parse(self._values[key])
+        except ValueError as error:
+            raise ConfigurationError(f"{key}: {self._values[key]!r}: {error}") from error
 
     def __repr__(self) -> str:
         return f"Configuration({self._values})"
@@ -63,3 +142,7 @@ class Configuration:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _bytes(text: str) -> bytearray:
+    return bytearray(base64.b64decode(text, validate=True))

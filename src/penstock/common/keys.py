@@ -23,6 +23,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.types import Row
 from penstock.errors import UnsupportedKeyError
 
 DEFAULT_MAX_PARALLELISM = 128
@@ -123,6 +124,12 @@ def _encode_set(key: frozenset[Any]) -> bytes:
     return _encode_parts(b"f", sorted(encode_key(part) for part in key))
 
 
+def _encode_row(key: Row) -> bytes:
+    names = key._fields
+    shape = [key.get_row_kind().name.encode(), encode_key(None if names is None else tuple(names))]
+    return _encode_parts(b"r", [*shape, *(encode_key(part) for part in key)])
+
+
 def _encode_datetime(key: datetime.datetime) -> bytes:
     # The two readings of an hour that happens twice are equal, so which one it was is left out.
     key = key.replace(fold=0)
@@ -155,7 +162,7 @@ def _encode_by_base(key: Any) -> bytes:
     raise UnsupportedKeyError(
         f"a {type(key).__name__} cannot be a key: it has no encoding that is the same in every "
         "process; use None, bool, numbers, str, bytes, dates, UUIDs, enums, frozen dataclasses, "
-        "or tuples and frozensets of these"
+        "or tuples, frozensets and Rows of these"
     )
 
 
@@ -168,6 +175,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     bytes: lambda key: b"b" + key,
     tuple: _encode_tuple,
     frozenset: _encode_set,
+    Row: _encode_row,
     decimal.Decimal: _encode_decimal,
     fractions.Fraction: _encode_ratio,
     datetime.datetime: _encode_datetime,

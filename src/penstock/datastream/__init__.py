@@ -1,5 +1,12 @@
 """The DataStream API, by PyFlink's names."""
 
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    CustomCheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connected_streams import (
     BroadcastConnectedStream,
@@ -7,6 +14,7 @@ from penstock.datastream.connected_streams import (
     ConnectedStreams,
 )
 from penstock.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -28,6 +36,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.runtime.functions import TimeDomain, TimerService
 
 __all__ = [
@@ -35,16 +44,21 @@ __all__ = [
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
     "BroadcastStream",
+    "CheckpointConfig",
+    "CheckpointStorage",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CustomCheckpointStorage",
     "DataStream",
     "DataStreamSink",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
+    "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -56,7 +70,9 @@ __all__ = [
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
+    "RuntimeExecutionMode",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TimeDomain",
     "TimerService",
 ]

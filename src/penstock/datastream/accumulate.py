@@ -5,6 +5,7 @@ A record may be a tuple, a list, a dict, a Row, or a plain number, which is its 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class Accumulation(ReduceFunction):
             # A named tuple is made from its fields one by one.
             make = getattr(type(record), "_make", type(record))
             return make(fields)
-        copied = record.copy() if hasattr(record, "copy") else type(record)(*record)
+        copied = copy.copy(record)
         copied[self._position] = value
         return copied
 

@@ -25,6 +25,8 @@ def assemble(
     """Check everything that can be checked without running, and put the job together."""
     job_id = job_id or uuid.uuid4().hex
     options.check_keys(values)
+    # There is one mode: what counts is that no other was asked for.
+    options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
     graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
     checkpoints = _checkpoints(values)

@@ -404,7 +404,10 @@ class KeyedStream(DataStream):
     global_ = _refuse_partitioning
     forward = _refuse_partitioning
     broadcast = _refuse_partitioning  # type: ignore[assignment]
-    partition_custom = _refuse_partitioning  # type: ignore[assignment]
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Not on a keyed stream: it is partitioned by its key."""
+        return self._refuse_partitioning()  # type: ignore[no-any-return]
 
 
 class DataStreamSink:

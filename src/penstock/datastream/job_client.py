@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -31,22 +32,19 @@ class RunningJob(JobClient):
         """The chained program that runs."""
         return self._runner.job.graph.job
 
-    def get_job_id(self) -> str:
-        return self._runner.job.id
+    def get_job_id(self) -> JobID:
+        return JobID(self._runner.job.id)
 
-    def get_job_status(self) -> Future[JobStatus]:
-        future: Future[JobStatus] = Future()
-        future.set_result(self._runner.status())
-        return future
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(self._runner.status())
 
-    def cancel(self) -> Future[None]:
-        future: Future[None] = Future()
-        self._runner.result.add_done_callback(lambda _: future.set_result(None))
+    def cancel(self) -> CompletableFuture[None]:
+        future = CompletableFuture.following(self._runner.result, lambda _: None)
         self._runner.cancel()
         return future
 
-    def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        return self._runner.result
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        return CompletableFuture.following(self._runner.result, lambda ended: ended.result())
 
     def progress(self) -> Progress:
         return self._runner.progress()

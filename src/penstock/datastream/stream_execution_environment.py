@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.common import config_options as options
-from penstock.common.config_layers import Setting, Settings, in_force, settings_of, values_of
+from penstock.common.config_layers import values_of
 from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
@@ -17,12 +20,17 @@ from penstock.connectors.file_source import TextFileSource
 from penstock.connectors.source import Source
 from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
+from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.data_stream import FOREVER_MS, DataStream
+from penstock.datastream.deprecation import deprecated
+from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job_client import RunningJob
 from penstock.datastream.program import Program, Upstream
+from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.results import ClientResults, CloseableIterator
-from penstock.errors import InvalidParallelismError, ProgramError
+from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.errors import ProgramError
 from penstock.graph.operators import SourceOperator
 from penstock.graph.plan import plan_json
 from penstock.graph.stream_graph import StreamNode
@@ -33,9 +41,6 @@ if TYPE_CHECKING:
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
-_PROGRAM = "program"
-
-
 class StreamExecutionEnvironment:
     """Builds a program and runs it on Spark.
 
@@ -44,8 +49,7 @@ class StreamExecutionEnvironment:
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self._file = invocation.current().file()
-        self._own: dict[str, Setting] = {}
+        self._configuration = ProgramConfiguration(invocation.current().file())
         self._program = Program()
         if configuration is not None:
             self.configure(configuration)
@@ -54,27 +58,45 @@ class StreamExecutionEnvironment:
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
+        """An environment with these settings."""
         return StreamExecutionEnvironment(configuration)
 
     # --- settings -----------------------------------------------------------------------------
 
     def configure(self, configuration: Configuration) -> None:
         """Take over these values."""
-        self._own.update(settings_of(configuration.to_dict(), _PROGRAM))
+        self._configuration.add_all(configuration)
+
+    def get_config(self) -> ExecutionConfig:
+        """The settings of the execution: a view, through which they can be changed."""
+        return ExecutionConfig(self._configuration)
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The settings of checkpoints: a view, through which they can be changed."""
+        return CheckpointConfig(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        if parallelism < 1:
-            raise InvalidParallelismError(f"a parallelism of {parallelism} runs nothing")
-        return self._set(options.PARALLELISM, parallelism)
+        """The parallelism of operators that set none."""
+        self.get_config().set_parallelism(parallelism)
+        return self
 
     def get_parallelism(self) -> int:
-        return options.PARALLELISM.read(self._values())
+        """The parallelism of operators that set none."""
+        return self.get_config().get_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        return self._set(options.MAX_PARALLELISM, max_parallelism)
+        """The number of key groups, and so the highest parallelism of a keyed operator."""
+        self.get_config().set_max_parallelism(max_parallelism)
+        return self
 
     def get_max_parallelism(self) -> int:
-        return options.MAX_PARALLELISM.read(self._values())
+        """The number of key groups."""
+        return self.get_config().get_max_parallelism()
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, the only mode so far; others are a ConfigurationError."""
+        options.RUNTIME_MODE.read({options.RUNTIME_MODE.key: execution_mode.name})
+        return self._set(options.RUNTIME_MODE, execution_mode.name)
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.
@@ -86,30 +108,63 @@ class StreamExecutionEnvironment:
         return self._set(options.BUFFER_TIMEOUT, timeout_millis)
 
     def get_buffer_timeout(self) -> int:
-        return options.BUFFER_TIMEOUT.read(self._values())
+        """How many milliseconds a buffer may gather while its subtask is busy; -1: until full."""
+        timeout = self._configuration.get(options.BUFFER_TIMEOUT)
+        return -1 if timeout == FOREVER_MS else timeout
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        return self._set(options.OPERATOR_CHAINING, "false")
+        """Every operator in a loop of its own."""
+        return self._set(options.OPERATOR_CHAINING, False)
 
     def is_chaining_enabled(self) -> bool:
-        return options.OPERATOR_CHAINING.read(self._values())
+        """Whether operators are fused into one loop where they can be."""
+        return self._configuration.get(options.OPERATOR_CHAINING)
 
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     ) -> StreamExecutionEnvironment:
         """A checkpoint every `interval` milliseconds."""
-        self._set(options.CHECKPOINT_MODE, mode.name)
-        return self._set(options.CHECKPOINT_INTERVAL, interval)
-
-    def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
-        self._own[option.key] = Setting(str(value), _PROGRAM)
+        self.get_checkpoint_config().set_checkpointing_mode(mode).set_checkpoint_interval(interval)
         return self
 
-    def _settings(self) -> Settings:
-        return in_force(self._file, self._own, invocation.current().overrides)
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds from the start of one checkpoint to the next; -1 without checkpoints."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """EXACTLY_ONCE, or AT_LEAST_ONCE."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The same, by the name that Flink gives it now."""
+        return self.get_checkpointing_mode()
+
+    @deprecated("set restart-strategy.type and the keys below it in the Configuration")
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        """What follows a failure."""
+        restart_strategy_configuration.apply_to(self._configuration)
+        return self
+
+    @deprecated("say with window assigners and timers which time is meant")
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Event time and processing time are both always there, so for these it changes nothing.
+
+        ProgramError for ingestion time, which sources would have to assign.
+        """
+        if characteristic is TimeCharacteristic.IngestionTime:
+            raise ProgramError("there is no ingestion time: use event time or processing time")
+
+    add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
+    add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
+
+    def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
+        self._configuration.set(option, value)
+        return self
 
     def _values(self) -> dict[str, str]:
-        return values_of(self._settings())
+        return values_of(self._configuration.settings())
 
     # --- sources ------------------------------------------------------------------------------
 
@@ -127,6 +182,7 @@ class StreamExecutionEnvironment:
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
+        """The records of a source."""
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
         return self._source(source, source_name, type_info, self.get_parallelism())
@@ -181,7 +237,7 @@ class StreamExecutionEnvironment:
         asked = invocation.current()
         job = self._assemble(job_name, asked.take_job_id())
         if asked.preview is not None:
-            asked.preview(job, self._settings())
+            asked.preview(job, self._configuration.settings())
         uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
         results = ClientResults(uids[collecting] if collecting is not None else None)
         runner = _dispatcher(self._values()).submit(job, results)

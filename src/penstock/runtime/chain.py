@@ -354,6 +354,8 @@ class _Writer:
     ) -> None:
         """Pass `value` on; `kept` says that the operator itself holds on to it."""
         before = len(self._lines)
+        if tag is None:
+            value = self._converted(node, value, depth)
         # Exchanges first: they copy what they take, so a child may change it afterwards.
         for exchange in self._exchanges:
             if exchange.edge.node == node.id and exchange.edge.tag == tag:
@@ -369,6 +371,17 @@ class _Writer:
             self._operator(child, own, depth)
         if len(self._lines) == before:
             self._line(depth, "pass")
+
+    def _converted(self, node: StreamNode, value: str, depth: int) -> str:
+        """The variable with what `node` gave as a value of its declared type."""
+        # A filter passes on what was converted before.
+        declared = None if isinstance(node.operator, FilterOperator) else node.output_type
+        converter = None if declared is None else declared.converter()
+        if converter is None:
+            return value
+        converted, convert = self._variable("v"), self._name("convert", node, converter)
+        self._line(depth, f"{converted} = {convert}({value})", node, "convert", value)
+        return converted
 
     def _own(self, node: StreamNode, child: StreamNode, value: str, depth: int) -> str:
         """The variable from which `child` takes a value that others still need as it is."""

@@ -9,6 +9,7 @@ from penstock.errors import (
     FailureOrigin,
     PenstockError,
     ResultShapeError,
+    TypeMismatchError,
     UnsupportedKeyError,
     UserFunctionError,
 )
@@ -38,6 +39,8 @@ def explain(
     place, frame_tb = found
     origin = FailureOrigin(place.node.name, subtask, parallelism, _record(place, frame_tb, redact))
     inner_tb = frame_tb.tb_next
+    if isinstance(error, TypeMismatchError):
+        return _mismatch(error, origin, redact)
     if isinstance(error, PenstockError) and not isinstance(error, UserFunctionError):
         return _located(error, origin)
     if inner_tb is None and place.action == "route":
@@ -106,6 +109,14 @@ def _record(place: Place, tb: TracebackType, redact: bool) -> str | None:
 def _located(error: PenstockError, origin: FailureOrigin) -> PenstockError:
     located = type(error)(f"{error.message}; in {origin}")
     return located.with_traceback(None)
+
+
+def _mismatch(error: TypeMismatchError, origin: FailureOrigin, redact: bool) -> PenstockError:
+    # A path may name keys of the user's, so it goes where the value goes.
+    text = error.message if redact else str(error)
+    return TypeMismatchError(
+        f"{text}; the function's result is not of the type that was declared; in {origin}"
+    )
 
 
 def _internal(error: BaseException) -> PenstockError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.serialization import Encoder
 from penstock.connectors.file_sink import FileSink as _FileSink
 from penstock.connectors.file_sink import line_encoder
 from penstock.connectors.file_source import TextFileSource
@@ -43,15 +44,6 @@ class FileSourceBuilder:
 
     def build(self) -> TextFileSource:
         return TextFileSource(self._paths, self._format._charset_name)
-
-
-class Encoder:
-    """How a record is written."""
-
-    @staticmethod
-    def simple_string_encoder() -> Callable[[Any], bytes]:
-        """As its string, on a line of its own."""
-        return line_encoder
 
 
 class FileSink:

@@ -1,0 +1,72 @@
+"""Where checkpoints are kept, as objects; each stands for a value of the configuration.
+
+>>> FileSystemCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
+'file:///tmp/checkpoints'
+"""
+
+from __future__ import annotations
+
+from penstock.common.java_only import java_only
+from penstock.errors import ProgramError
+
+__all__ = [
+    "CheckpointStorage",
+    "CustomCheckpointStorage",
+    "FileSystemCheckpointStorage",
+    "JobManagerCheckpointStorage",
+]
+
+
+class CheckpointStorage:
+    """Where checkpoints are kept."""
+
+    def get_checkpoint_path(self) -> str | None:
+        """The directory; None for the driver's memory."""
+        raise NotImplementedError
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Checkpoints in the memory of the driver: they end with it."""
+
+    def __init__(
+        self, checkpoint_path: str | None = None, max_state_size: int | None = None
+    ) -> None:
+        if checkpoint_path is not None:
+            raise ProgramError(
+                "checkpoints in the driver's memory have no path; "
+                "for checkpoints in a directory use FileSystemCheckpointStorage"
+            )
+        _refuse("max_state_size", max_state_size)
+
+    def get_checkpoint_path(self) -> str | None:
+        """None: there is no directory."""
+        return None
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Checkpoints in a directory that driver and slots see."""
+
+    def __init__(
+        self,
+        checkpoint_path: str,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int | None = None,
+    ) -> None:
+        _refuse("file_state_size_threshold", file_state_size_threshold)
+        _refuse("write_buffer_size", write_buffer_size)
+        self._checkpoint_path = checkpoint_path
+
+    def get_checkpoint_path(self) -> str | None:
+        """The directory."""
+        return self._checkpoint_path
+
+
+class CustomCheckpointStorage(CheckpointStorage):
+    """A storage written in Java, of which there is none here."""
+
+    __init__ = java_only("CustomCheckpointStorage", "use FileSystemCheckpointStorage")
+
+
+def _refuse(name: str, value: int | None) -> None:
+    if value is not None:
+        raise ProgramError(f"{name} means nothing here: leave it out")
