@@ -84,7 +84,7 @@ class UnsupportedKeyError(PenstockError):
 
 
 class RecordError(PenstockError):
-    """A record cannot be sent: it cannot be pickled, or it is larger than the limit."""
+    """A record cannot be read from its source, or it cannot be sent: not pickled, or too large."""
 
     code = "RECORD"
 
@@ -132,6 +132,12 @@ class CheckpointDirectoryError(StorageError):
     """The checkpoint directory cannot be used."""
 
     code = "CHECKPOINT_DIRECTORY"
+
+
+class SourceError(PenstockError):
+    """A source cannot be read: a server refused the connection or broke it off."""
+
+    code = "SOURCE"
 
 
 class SinkError(PenstockError):

@@ -10,9 +10,9 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.common.typeinfo import Types
 from penstock.connectors.client_sinks import CollectSink
-from penstock.connectors.file_sink import FileSink
 from penstock.connectors.generator import DataGeneratorSource
 from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import (
     PenstockError,
@@ -198,7 +198,9 @@ def test_an_encoder_of_a_sink_is_the_authors(failure):
         return divide(value)
 
     def build(env):
-        env.from_collection([0]).sink_to(FileSink("memory:///test-failure", encode)).name("files")
+        env.from_collection([0]).sink_to(
+            FileSink.for_row_format("memory:///test-failure", encode).build()
+        ).name("files")
 
     error = failure(build)
     assert_only_the_authors(error, "encode", "divide", "deeper")

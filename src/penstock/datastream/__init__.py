@@ -12,6 +12,7 @@ from penstock.datastream.functions import (
     Partitioner,
     ReduceFunction,
     RuntimeContext,
+    SinkFunction,
 )
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -32,6 +33,7 @@ __all__ = [
     "Partitioner",
     "ReduceFunction",
     "RuntimeContext",
+    "SinkFunction",
     "StreamExecutionEnvironment",
     "TimeDomain",
     "TimerService",

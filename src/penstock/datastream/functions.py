@@ -1,5 +1,6 @@
 """User functions, by PyFlink's names."""
 
+from penstock.connectors.function_sink import SinkFunction
 from penstock.runtime.functions import (
     AggregateFunction,
     FilterFunction,
@@ -24,4 +25,5 @@ __all__ = [
     "Partitioner",
     "ReduceFunction",
     "RuntimeContext",
+    "SinkFunction",
 ]

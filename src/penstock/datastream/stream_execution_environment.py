@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient, JobExecutionResult
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.client_sinks import PrintSink
 from penstock.connectors.collection import CollectionSource
-from penstock.connectors.file_source import TextFileSource
+from penstock.connectors.file_source import FilesSource
+from penstock.connectors.line_format import LineFormat
+from penstock.connectors.socket_source import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -21,7 +24,7 @@ from penstock.datastream.job_client import RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.results import ClientResults, CloseableIterator
 from penstock.errors import InvalidParallelismError, ProgramError
-from penstock.graph.operators import SourceOperator
+from penstock.graph.operators import SinkOperator, SourceOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.jobmanager.dispatcher import Dispatcher
 from penstock.jobmanager.job import Job
@@ -119,8 +122,20 @@ class StreamExecutionEnvironment:
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in a folder."""
-        source = TextFileSource([file_path], charset_name)
+        source = FilesSource([file_path], LineFormat(charset_name))
         return self._source(source, "Text File", None, self.get_parallelism())
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream:
+        """The text that a server sends, a record at every delimiter; one reader reads it.
+
+        The stream ends when the server closes the connection, after `max_retry` attempts to connect
+        again (-1: without end). A socket cannot be asked to send again: what was read after the
+        last checkpoint is lost in a crash, so this source is at-most-once.
+        """
+        source = SocketTextSource(hostname, port, delimiter, max_retry)
+        return self._source(source, "Socket Stream", Types.STRING(), parallelism=1)
 
     def _source(
         self, source: Source, name: str, type_info: TypeInformation | None, parallelism: int
@@ -156,12 +171,23 @@ class StreamExecutionEnvironment:
         self, job_name: str | None, collecting: int | None
     ) -> tuple[RunningJob, ClientResults]:
         job = self._assemble(job_name)
-        uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
-        results = ClientResults(uids[collecting] if collecting is not None else None)
+        nodes = [node for vertex in job.graph.job.vertices for node in vertex.nodes]
+        uids = {node.id: node.uid for node in nodes}
+        results = ClientResults(
+            uids[collecting] if collecting is not None else None,
+            frozenset(node.uid for node in nodes if _prints_to_stderr(node)),
+        )
         runner = _dispatcher(self._configuration).submit(job, results)
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()
         return RunningJob(runner), results
+
+
+def _prints_to_stderr(node: StreamNode) -> bool:
+    operator = node.operator
+    if not isinstance(operator, SinkOperator) or not isinstance(operator.sink, PrintSink):
+        return False
+    return operator.sink.to_stderr
 
 
 _dispatchers: dict[int, tuple[ResourceManager, Dispatcher]] = {}

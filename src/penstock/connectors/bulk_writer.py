@@ -1,0 +1,73 @@
+"""What writes the inside of a file: a record after another, or a whole format with a footer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import ResultShapeError
+
+Write = Callable[[bytes], None]
+_GATHERED = 1000
+_GATHERED_BYTES = 1 << 20
+
+
+class BulkWriter(ABC):
+    """Writes one file, from its first byte to its last."""
+
+    buffered_bytes = 0
+    """How much of what was added is not written yet."""
+
+    @abstractmethod
+    def add_element(self, value: Any) -> None:
+        """Take one record: keep a copy, not the record itself."""
+
+    def flush(self) -> None:
+        """Write what can be written before the end."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write what is left, footers included; nothing is added after this."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes the writer of each new file; it is pickled into the job."""
+
+    @abstractmethod
+    def create(self, write: Write) -> BulkWriter:
+        """A writer that appends to a new file with `write`."""
+
+
+class RowWriterFactory(BulkWriterFactory):
+    """Files that are nothing but their records, one after another, each encoded by itself."""
+
+    def __init__(self, encode: Callable[[Any], bytes]) -> None:
+        self._encode = encode
+
+    def create(self, write: Write) -> BulkWriter:
+        return _RowWriter(self._encode, write)
+
+
+class _RowWriter(BulkWriter):
+    def __init__(self, encode: Callable[[Any], bytes], write: Write) -> None:
+        self._encode = encode
+        self._write = write
+        self._gathered: list[bytes] = []
+
+    def add_element(self, value: Any) -> None:
+        data = self._encode(value)
+        if not isinstance(data, bytes):
+            raise ResultShapeError(f"an encoder must return bytes, not {type(data).__name__}")
+        self._gathered.append(data)
+        self.buffered_bytes += len(data)
+        if len(self._gathered) >= _GATHERED or self.buffered_bytes >= _GATHERED_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._gathered:
+            data, self._gathered, self.buffered_bytes = b"".join(self._gathered), [], 0
+            self._write(data)
+
+    def finish(self) -> None:
+        self.flush()
