@@ -84,9 +84,10 @@ class _Part:
         self.writer: BulkWriter = writers.create(self._write)
 
     def _write(self, data: bytes) -> None:
-        assert self._stream is not None, "a file that has ended is not written to"
-        self._stream.write(data)
-        self.size += len(data)
+        # A writer that is given up half-way may still try to end its file, which nobody will see.
+        if self._stream is not None:
+            self._stream.write(data)
+            self.size += len(data)
 
     def settle(self) -> None:
         """Make it durable and close it; slow, and once is enough."""

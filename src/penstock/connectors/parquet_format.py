@@ -18,7 +18,7 @@ class ParquetFormat(FileFormat):
 
     def __init__(self, columns: Sequence[str] | None = None) -> None:
         self._columns = None if columns is None else list(columns)
-        _parquet()
+        import_parquet()
 
     def splits(self, file: str, split_bytes: int | None) -> list[Plain]:
         with _open(file) as parquet:
@@ -102,7 +102,7 @@ class _ParquetReader(SourceReader):
             self._parquet = None
 
 
-def _parquet() -> Any:
+def import_parquet() -> Any:
     """The module, imported when it is needed: it is large, and an extra."""
     try:
         import pyarrow.parquet
@@ -112,7 +112,7 @@ def _parquet() -> Any:
 
 
 def _open(file: str) -> Any:
-    parquet = _parquet()
+    parquet = import_parquet()
     try:
         return parquet.ParquetFile(file)
     except FileNotFoundError as error:

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.common.serialization import Encoder
 from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, RowWriterFactory
 from penstock.connectors.csv_format import CsvFormat
+from penstock.connectors.csv_writer import CsvWriterFactory
 from penstock.connectors.file_buckets import BucketAssigner, BucketContext
 from penstock.connectors.file_format import FileFormat
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
@@ -22,6 +23,7 @@ from penstock.connectors.file_source import FilesSource
 from penstock.connectors.json_format import JsonLinesFormat
 from penstock.connectors.line_format import LineFormat
 from penstock.connectors.parquet_format import ParquetFormat
+from penstock.connectors.parquet_writer import ParquetWriterFactory
 from penstock.errors import ProgramError
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "BulkFormat",
     "BulkWriter",
     "BulkWriterFactory",
+    "CsvWriterFactory",
     "Encoder",
     "FileEnumeratorProvider",
     "FileSink",
@@ -37,8 +40,10 @@ __all__ = [
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
     "OutputFileConfig",
+    "ParquetWriterFactory",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
 ]
 
 
@@ -294,3 +299,10 @@ class FileSink(PartFileSink):
                 f"{type(writer_factory).__name__}"
             )
         return FileSink.BulkFormatBuilder(FileSinkSettings(base_path, writer_factory))
+
+
+class StreamingFileSink(FileSink):
+    """The older name of FileSink, for programs that use it with `add_sink`."""
+
+    DefaultRowFormatBuilder = FileSink.RowFormatBuilder
+    DefaultBulkFormatBuilder = FileSink.BulkFormatBuilder
