@@ -276,9 +276,10 @@ class FileSink(PartFileSink):
 
     @staticmethod
     def for_row_format(
-        base_path: str, encoder: Encoder | Callable[[Any], bytes]
+        base_path: str, encoder: Encoder | Callable[[Any], bytes] | None = None
     ) -> FileSink.RowFormatBuilder:
-        """Records encoded one by one; `encoder` may also be a function from record to bytes."""
+        """Records encoded one by one: by an Encoder, a function to bytes, or as lines of text."""
+        encoder = encoder if encoder is not None else Encoder.simple_string_encoder()
         encode = getattr(encoder, "encode", encoder)
         if not callable(encode):
             raise ProgramError(
