@@ -88,6 +88,20 @@ class RecordError(PenstockError):
 
     code = "RECORD"
 
+    def __init__(self, message: str, place: str | None = None) -> None:
+        super().__init__(message)
+        self.place = place
+        """Where a record that cannot be read is: a file and a line, for example."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message, self.place))
+
+    def redacted(self) -> RecordError:
+        """The same without anything of the record's content, for those who know the place."""
+        if self.place is None:
+            return self
+        return type(self)(f"{self.place}: a record cannot be read (redacted)", self.place)
+
 
 class ResultShapeError(PenstockError):
     """A user function returned something of the wrong shape."""

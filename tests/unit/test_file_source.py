@@ -201,6 +201,15 @@ def test_a_file_that_disappears_later_is_named(tmp_path):
         read(source, splits)
 
 
+def test_a_file_that_is_cut_short_later_is_an_error(tmp_path):
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+    source = text_files([str(tmp_path / "f")])
+    splits = splits_of(source)
+    (tmp_path / "f").write_bytes(b"a\n")
+    with pytest.raises(StorageError, match=f"{tmp_path}/f has become shorter .* 2 bytes are gone"):
+        read(source, splits)
+
+
 def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path):
     (tmp_path / "f").write_bytes(b"fine\n\xff\xfe\n")
     source = text_files([str(tmp_path / "f")])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+import random
+
 import pytest
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Configuration, JobStatus, WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.source import Source, SourceReader, SplitEnumerator
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.network.messages import SplitRequest
 from penstock.runtime.subtask import ASK_AGAIN_MS
+from penstock.testing.faults import FaultRates, FaultyFileSystem
+from penstock.testing.simulator import Simulation
 
 
 class Found(Source):
@@ -136,3 +142,82 @@ def test_a_wake_during_a_poll_is_not_lost(start):
     reader.during_poll = arrives
     reader.wake()
     assert running.run().collected() == ["late"]
+
+
+# --- a whole job ------------------------------------------------------------------------------
+
+
+class Partitions(Source):
+    """A topic that gets a partition at every question; partitions have no end."""
+
+    COUNT, RECORDS = 6, 20
+
+    def create_enumerator(self, context, restored):
+        return PartitionEnumerator(self, restored or 0)
+
+    def create_reader(self, context):
+        return PartitionReader(self.RECORDS)
+
+
+class PartitionEnumerator(SplitEnumerator):
+    closed = 0
+
+    def __init__(self, source, known):
+        self.source, self.known = source, known
+
+    def next_splits(self, subtask):
+        if self.known == self.source.COUNT:
+            return []
+        self.known += 1
+        return [{"partition": self.known - 1, "offset": 0}]
+
+    def ask_again_ms(self, subtask):
+        return 30
+
+    def snapshot(self):
+        return self.known
+
+    def close(self):
+        PartitionEnumerator.closed += 1
+
+
+class PartitionReader(SourceReader):
+    def __init__(self, records):
+        self.records, self.splits = records, []
+
+    def add_splits(self, splits):
+        self.splits += [dict(split) for split in splits]
+
+    def poll(self, limit):
+        for split in self.splits:
+            if split["offset"] < self.records:
+                split["offset"] += 1
+                return [(split["partition"], split["offset"])]
+        return [] if self.splits else None
+
+    def snapshot(self):
+        return [dict(split) for split in self.splits]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_new_partitions_are_found_also_after_a_restore(seed, caplog):
+    """A reader that was restored with splits never runs out of them, and yet must ask."""
+    caplog.set_level("CRITICAL", logger="penstock")
+    rates = FaultRates(crash_soon=0.3, crash=0.001, budget=3)
+    filesystem = FaultyFileSystem(random.Random(seed), rates)
+    settings = {
+        "parallelism.default": 2,
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": f"{filesystem.uri}/checkpoints",
+    }
+    env = StreamExecutionEnvironment(Configuration.from_dict(settings))
+    stream = env.from_source(Partitions(), WatermarkStrategy.no_watermarks(), "topic")
+    stream.sink_to(CollectSink()).uid("collect")
+    simulation = Simulation(seed, env._assemble("partitions"), rates, filesystem)
+    PartitionEnumerator.closed = 0
+    assert simulation.run(cancel_at=5_000) is JobStatus.CANCELED
+    filesystem.forget()
+    subtasks = simulation.delivered["collect"].values()
+    records = sorted(pickle.loads(value) for values in subtasks for value in values)
+    assert records == [(p, n + 1) for p in range(6) for n in range(20)]
+    assert PartitionEnumerator.closed >= simulation.master.progress().restarts + 1

@@ -9,8 +9,7 @@ from typing import Any
 from penstock.errors import ResultShapeError
 
 Write = Callable[[bytes], None]
-_GATHERED = 1000
-_GATHERED_BYTES = 1 << 20
+_BUFFER_BYTES = 64 * 1024
 
 
 class BulkWriter(ABC):
@@ -57,11 +56,11 @@ class _RowWriter(BulkWriter):
 
     def add_element(self, value: Any) -> None:
         data = self._encode(value)
-        if not isinstance(data, bytes):
+        if type(data) is not bytes:
             raise ResultShapeError(f"an encoder must return bytes, not {type(data).__name__}")
         self._gathered.append(data)
-        self.buffered_bytes += len(data)
-        if len(self._gathered) >= _GATHERED or self.buffered_bytes >= _GATHERED_BYTES:
+        self.buffered_bytes = size = self.buffered_bytes + len(data)
+        if size >= _BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:

@@ -31,4 +31,4 @@ def bad_record(file: str, place: str, what: str, value: object) -> RecordError:
     text = repr(value)
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN]}... ({len(text)} characters)"
-    return RecordError(f"{file}, {place}: {what}: {text}")
+    return RecordError(f"{file}, {place}: {what}: {text}", f"{file}, {place}")

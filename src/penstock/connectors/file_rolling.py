@@ -39,9 +39,6 @@ class RollingPolicy:
         """At checkpoints only."""
         return RollingPolicy()
 
-    def too_large(self, size: int) -> bool:
-        return self.part_size is not None and size >= self.part_size
-
     def too_old(self, now_ms: int, begun_ms: int, last_ms: int) -> bool:
         age, rest = self.rollover_interval, self.inactivity_interval
         return (age is not None and now_ms - begun_ms >= age) or (

@@ -82,6 +82,7 @@ class _Part:
         self.size = 0
         self._stream: AppendStream | None = stream
         self.writer: BulkWriter = writers.create(self._write)
+        self.add_element = self.writer.add_element
 
     def _write(self, data: bytes) -> None:
         # A writer that is given up half-way may still try to end its file, which nobody will see.
@@ -113,15 +114,20 @@ class _FileWriter(SinkWriter):
         self._parts: dict[str, _Part] = {}
         self._ended: list[_Part] = []
         self._checked_ms = self._clock.now_ms()
+        self._largest = settings.rolling.part_size or float("inf")
+        buckets = settings.buckets
+        is_base_path = isinstance(buckets, BasePathBucketAssigner)
+        self._bucket_of = None if is_base_path else buckets.get_bucket_id
 
     def write(self, value: object) -> None:
-        bucket = self._settings.buckets.get_bucket_id(value, self._context)
+        # Called for every record, so the most common settings cost no call.
+        bucket = "" if self._bucket_of is None else self._bucket_of(value, self._context)
         part = self._parts.get(bucket)
         if part is None:
             part = self._parts[bucket] = self._begin(checked_bucket(bucket))
-        part.writer.add_element(value)
+        part.add_element(value)
         part.touched = True
-        if self._settings.rolling.too_large(part.size + part.writer.buffered_bytes):
+        if part.size + part.writer.buffered_bytes >= self._largest:
             self._end(bucket)
 
     def _begin(self, bucket: str) -> _Part:

@@ -82,19 +82,22 @@ class LineReader(SourceReader):
         """Read on to the end of the line in which the next block ends; False at the end."""
         file = self._file or self._open(split)
         left = split["end"] - split["position"]
-        block = file.read(min(_BLOCK_BYTES, left)) if left > 0 else b""
-        if not block:
+        if left <= 0:
             return False
+        block = file.read(min(_BLOCK_BYTES, left))
+        if not block:
+            raise StorageError(
+                f"{split['file']} has become shorter while it was read: {left} bytes are gone"
+            )
         if not block.endswith(b"\n"):
             block += file.readline()
         try:
             # A whole block at once: one call instead of one per line.
             text = block.decode(self._charset)
         except UnicodeDecodeError as error:
-            raise RecordError(
-                f"{split['file']}, at byte {split['position'] + error.start}: a line is not "
-                f"{self._charset}: {error}"
-            ) from error
+            place = f"{split['file']}, at byte {split['position'] + error.start}"
+            what = f"a line is not {self._charset}: {error}"
+            raise RecordError(f"{place}: {what}", place) from error
         split["position"] += len(block)
         self._lines, self._next = text.split("\n"), 0
         self._terminated = text.endswith("\n")

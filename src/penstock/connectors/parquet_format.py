@@ -74,8 +74,8 @@ class _ParquetReader(SourceReader):
                 self._rows, self._next = batch.to_pylist(), skip
                 return
         except (OSError, ValueError, NotImplementedError) as error:
-            place = f"row group {split['group']}, row {split['row']}"
-            raise RecordError(f"{split['file']}, {place}: cannot be read: {error}") from error
+            place = f"{split['file']}, row group {split['group']}, row {split['row']}"
+            raise RecordError(f"{place}: cannot be read: {error}", place) from error
         self._batches = None
         split["group"], split["row"] = split["group"] + 1, 0
 

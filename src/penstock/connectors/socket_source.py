@@ -192,7 +192,7 @@ class _Receiver(threading.Thread):
         except UnicodeDecodeError as error:
             shown = f"{record[:100]!r}{'...' if len(record) > 100 else ''}"
             where = f"socket {self._address[0]}:{self._address[1]}, record {self._records}"
-            raise RecordError(f"{where}: it is not UTF-8: {error}: {shown}") from error
+            raise RecordError(f"{where}: it is not UTF-8: {error}: {shown}", where) from error
         return text.removesuffix("\r") if self._strip_return else text
 
     def _put(self, block: list[str] | PenstockError | None) -> None:
