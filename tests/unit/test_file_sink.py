@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from penstock.connectors.sink import CommitterContext, WriterContext
@@ -249,6 +251,23 @@ def test_unfinished_files_of_buckets_are_aborted(place):
     place.write("a1", "b1")
     place.committer().abort_others([])
     assert place.names() == []
+
+
+def test_more_buckets_than_files_can_be_open(place):
+    class ByValue(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return f"b{element}"
+
+    place.sink = place.builder().with_bucket_assigner(ByValue()).build()
+    before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    writer = place.writer()
+    for _ in range(2):
+        for n in range(300):
+            writer.write(n)
+    if before:
+        assert len(os.listdir("/proc/self/fd")) - before <= 2 * 64
+    place.committer().commit(writer.prepare_commit()())
+    assert place.lines() == sorted(str(n) for n in range(300) for _ in range(2))
 
 
 @pytest.mark.parametrize("bucket", ["../up", "/root", "a//b", ".", "a/..", 7, None])

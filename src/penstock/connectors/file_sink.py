@@ -33,7 +33,10 @@ from penstock.errors import SinkError, StorageError
 
 _SUFFIX = ".inprogress"
 _MOST_OPEN = 64
-"""Files that ended since the last checkpoint are synced by it, off the loop, up to so many."""
+"""Files of a writer that are open at most: so many written to, and so many ended.
+
+Those that ended are synced by the next checkpoint, off the loop; only what is too many is before.
+"""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,9 @@ class _FileWriter(SinkWriter):
         bucket = "" if self._bucket_of is None else self._bucket_of(value, self._context)
         part = self._parts.get(bucket)
         if part is None:
+            if len(self._parts) >= _MOST_OPEN:
+                # The oldest: buckets mostly follow time, or are too many for files of any size.
+                self._end(next(iter(self._parts)))
             part = self._parts[bucket] = self._begin(checked_bucket(bucket))
         part.add_element(value)
         part.touched = True

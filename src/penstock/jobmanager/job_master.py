@@ -243,7 +243,10 @@ class JobMaster:
             self._enter(Phase.RUNNING, None)
             self._set_status(JobStatus.RUNNING)
             self._checkpoints.attempt_started(self._start)
-            self._announce_discovery(self._start)
+            try:
+                self._announce_discovery(self._start)
+            except Exception as error:
+                self._fail(_as_penstock(error))
             self.checkpoint_over()
 
     # --- messages of slots --------------------------------------------------------------------
