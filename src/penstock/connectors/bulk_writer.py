@@ -9,14 +9,13 @@ from typing import Any
 from penstock.errors import ResultShapeError
 
 Write = Callable[[bytes], None]
-_BUFFER_BYTES = 64 * 1024
 
 
 class BulkWriter(ABC):
     """Writes one file, from its first byte to its last."""
 
-    buffered_bytes = 0
-    """How much of what was added is not written yet."""
+    buffer_bytes = 64 * 1024
+    """How much a writer may hold back; the sink lowers it where files are to be small."""
 
     @abstractmethod
     def add_element(self, value: Any) -> None:
@@ -53,19 +52,20 @@ class _RowWriter(BulkWriter):
         self._encode = encode
         self._write = write
         self._gathered: list[bytes] = []
+        self._size = 0
 
     def add_element(self, value: Any) -> None:
         data = self._encode(value)
         if type(data) is not bytes:
             raise ResultShapeError(f"an encoder must return bytes, not {type(data).__name__}")
         self._gathered.append(data)
-        self.buffered_bytes = size = self.buffered_bytes + len(data)
-        if size >= _BUFFER_BYTES:
+        self._size += len(data)
+        if self._size >= self.buffer_bytes:
             self.flush()
 
     def flush(self) -> None:
         if self._gathered:
-            data, self._gathered, self.buffered_bytes = b"".join(self._gathered), [], 0
+            data, self._gathered, self._size = b"".join(self._gathered), [], 0
             self._write(data)
 
     def finish(self) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, Write
 from penstock.errors import ProgramError, RecordError
 
-_BUFFER_CHARACTERS = 64 * 1024
-
 
 class CsvWriterFactory(BulkWriterFactory):
     """Records are dicts with exactly these columns, or sequences of as many fields.
@@ -67,8 +65,7 @@ class _CsvWriter(BulkWriter):
             self._rows.writerow(self._fields(value))
         except csv.Error as error:
             raise RecordError(f"a record cannot be written as CSV: {error}") from error
-        self.buffered_bytes = self._text.tell()
-        if self.buffered_bytes >= _BUFFER_CHARACTERS:
+        if self._text.tell() >= self.buffer_bytes:
             self.flush()
 
     def _fields(self, value: Any) -> list[Any]:
@@ -89,7 +86,6 @@ class _CsvWriter(BulkWriter):
             data = self._text.getvalue().encode(self._charset)
             self._text.seek(0)
             self._text.truncate()
-            self.buffered_bytes = 0
             self._write(data)
 
     def finish(self) -> None:

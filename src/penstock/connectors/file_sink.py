@@ -9,6 +9,7 @@ dot. Readers that skip dot files, as Spark does, never see a half file.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -77,14 +78,23 @@ class _Part:
     """A file that is being written, or that waits for its checkpoint."""
 
     def __init__(
-        self, stream: AppendStream, committable: Plain, writers: BulkWriterFactory, now_ms: int
+        self,
+        bucket: str,
+        stream: AppendStream,
+        committable: Plain,
+        writers: BulkWriterFactory,
+        largest: int,
+        now_ms: int,
     ) -> None:
         self.committable = committable
+        self.bucket = bucket
         self.begun_ms = self.last_ms = now_ms
-        self.touched = False
-        self.size = 0
+        self.size = self.last_size = 0
+        self.is_full = False
+        self._largest = largest
         self._stream: AppendStream | None = stream
         self.writer: BulkWriter = writers.create(self._write)
+        self.writer.buffer_bytes = min(self.writer.buffer_bytes, largest)
         self.add_element = self.writer.add_element
 
     def _write(self, data: bytes) -> None:
@@ -92,6 +102,7 @@ class _Part:
         if self._stream is not None:
             self._stream.write(data)
             self.size += len(data)
+            self.is_full = self.size >= self._largest
 
     def settle(self) -> None:
         """Make it durable and close it; slow, and once is enough."""
@@ -115,26 +126,31 @@ class _FileWriter(SinkWriter):
         self._context = BucketContext(context.clock)
         self._count = 0
         self._parts: dict[str, _Part] = {}
+        self._base: _Part | None = None
         self._ended: list[_Part] = []
         self._checked_ms = self._clock.now_ms()
-        self._largest = settings.rolling.part_size or float("inf")
-        buckets = settings.buckets
-        is_base_path = isinstance(buckets, BasePathBucketAssigner)
-        self._bucket_of = None if is_base_path else buckets.get_bucket_id
+        self._base_only = isinstance(settings.buckets, BasePathBucketAssigner)
 
     def write(self, value: object) -> None:
-        # Called for every record, so the most common settings cost no call.
-        bucket = "" if self._bucket_of is None else self._bucket_of(value, self._context)
+        # Called for every record, so the most common case, one open file, costs one call.
+        part = self._base
+        if part is None:
+            part = self._part_for(value)
+        part.add_element(value)
+        if part.is_full:
+            self._end(part)
+
+    def _part_for(self, value: object) -> _Part:
+        bucket = self._settings.buckets.get_bucket_id(value, self._context)
         part = self._parts.get(bucket)
         if part is None:
             if len(self._parts) >= _MOST_OPEN:
                 # The oldest: buckets mostly follow time, or are too many for files of any size.
-                self._end(next(iter(self._parts)))
+                self._end(next(iter(self._parts.values())))
             part = self._parts[bucket] = self._begin(checked_bucket(bucket))
-        part.add_element(value)
-        part.touched = True
-        if part.size + part.writer.buffered_bytes >= self._largest:
-            self._end(bucket)
+            if self._base_only:
+                self._base = part
+        return part
 
     def _begin(self, bucket: str) -> _Part:
         name = f"{self._stem}-{self._count}{self._settings.names.part_suffix}"
@@ -143,10 +159,12 @@ class _FileWriter(SinkWriter):
         folder = f"{self._directory}/{bucket}" if bucket else self._directory
         committable = {"from": path, "to": f"{folder}/{name.removeprefix('.')}"}
         stream = self._fs.append(path)
-        return _Part(stream, committable, self._settings.writers, self._clock.now_ms())
+        writers, largest = self._settings.writers, self._settings.rolling.part_size or sys.maxsize
+        return _Part(bucket, stream, committable, writers, largest, self._clock.now_ms())
 
-    def _end(self, bucket: str) -> None:
-        part = self._parts.pop(bucket)
+    def _end(self, part: _Part) -> None:
+        del self._parts[part.bucket]
+        self._base = None
         self._ended.append(part)
         part.writer.finish()
         if len(self._ended) >= _MOST_OPEN:
@@ -155,17 +173,18 @@ class _FileWriter(SinkWriter):
     def flush(self) -> None:
         now = self._clock.now_ms()
         for part in self._parts.values():
-            if part.touched:
-                part.touched, part.last_ms = False, now
+            part.writer.flush()
+            if part.size != part.last_size:
+                part.last_size, part.last_ms = part.size, now
         if now - self._checked_ms >= self._settings.check_interval_ms:
             self._checked_ms = now
-            for bucket, part in list(self._parts.items()):
+            for part in list(self._parts.values()):
                 if self._settings.rolling.too_old(now, part.begun_ms, part.last_ms):
-                    self._end(bucket)
+                    self._end(part)
 
     def prepare_commit(self) -> Callable[[], list[Plain]]:
-        for bucket in list(self._parts):
-            self._end(bucket)
+        for part in list(self._parts.values()):
+            self._end(part)
         ended, self._ended = self._ended, []
 
         def finish() -> list[Plain]:
