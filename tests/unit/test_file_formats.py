@@ -153,6 +153,15 @@ def test_csv_without_names_gives_lists(tmp_path):
     assert read(source_of(StreamFormat.csv_format(), tmp_path)) == [["a", "b\nc"], ["d"]]
 
 
+@pytest.mark.parametrize("quoted_newlines", [True, False])
+@pytest.mark.parametrize("restart", [True, False])
+def test_csv_of_a_spreadsheet(tmp_path, quoted_newlines, restart):
+    (tmp_path / "f").write_bytes('"ä",y\r\n1,2\r\n3,4\r\n'.encode("utf-8-sig"))
+    made = StreamFormat.csv_format(header=True, quoted_newlines=quoted_newlines)
+    records = read(source_of(made, tmp_path), limit=1, restart=restart)
+    assert records == [{"ä": "1", "y": "2"}, {"ä": "3", "y": "4"}]
+
+
 @pytest.mark.parametrize("content", ["", "x,y\n", "x,y"])
 @pytest.mark.parametrize("quoted_newlines", [True, False])
 def test_csv_without_records(tmp_path, content, quoted_newlines):

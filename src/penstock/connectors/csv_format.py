@@ -18,6 +18,8 @@ from penstock.connectors.line_format import LineFormat, LineReader, checked_char
 from penstock.connectors.source import SourceReader
 from penstock.errors import ProgramError, StorageError
 
+_BYTE_ORDER_MARK = "\ufeff"
+"""Spreadsheets put it in front of UTF-8; it is not part of the first column's name."""
 _DIALECT = (
     "delimiter",
     "quotechar",
@@ -175,6 +177,8 @@ class _WholeFileReader(SourceReader):
             except UnicodeDecodeError as error:
                 what = f"a line is not {self._rules.charset}: {error}"
                 raise bad_record(split["file"], f"line {split['line']}", what, raw) from error
+            if split["line"] == 1:
+                self._last_line = self._last_line.removeprefix(_BYTE_ORDER_MARK)
             yield self._last_line
 
     def _next_row(self, split: dict[str, Any]) -> list[str] | None:
@@ -217,7 +221,8 @@ class _LineByLineReader(LineReader):
             split["position"] = max(split["position"], len(raw))
             file.seek(split["position"])
             try:
-                [header] = self._rules.rows([raw.decode(self._charset)])
+                text = raw.decode(self._charset).removeprefix(_BYTE_ORDER_MARK)
+                [header] = self._rules.rows([text])
             except (csv.Error, ValueError) as error:
                 raise bad_record(split["file"], "line 1", f"no header: {error}", raw) from error
         try:
