@@ -7,7 +7,7 @@ import csv
 import cloudpickle
 import pytest
 
-from penstock.connectors.sink import CommitterContext, WriterContext
+from penstock.connectors.sink import CommitterContext, Sink, WriterContext
 from penstock.connectors.source import EnumeratorContext, ReaderContext
 from penstock.datastream.connectors.file_system import (
     BulkFormat,
@@ -162,5 +162,8 @@ def test_a_writer_of_your_own(write):
 def test_refusals_and_the_older_name(tmp_path):
     with pytest.raises(ProgramError, match="needs a BulkWriterFactory"):
         FileSink.for_bulk_format(str(tmp_path), len)
-    sink = StreamingFileSink.for_row_format(str(tmp_path), lambda value: b"x").build()
-    assert isinstance(sink, FileSink)
+    policy = RollingPolicy.on_checkpoint_rolling_policy()
+    builder = StreamingFileSink.for_row_format(str(tmp_path), lambda value: b"x")
+    sink = builder.with_rolling_policy(policy=policy).build()
+    assert isinstance(sink, Sink)
+    assert StreamingFileSink.for_bulk_format(str(tmp_path), Counting()).build()

@@ -302,8 +302,34 @@ class FileSink(PartFileSink):
         return FileSink.BulkFormatBuilder(FileSinkSettings(base_path, writer_factory))
 
 
-class StreamingFileSink(FileSink):
+class StreamingFileSink(PartFileSink):
     """The older name of FileSink, for programs that use it with `add_sink`."""
 
-    DefaultRowFormatBuilder = FileSink.RowFormatBuilder
-    DefaultBulkFormatBuilder = FileSink.BulkFormatBuilder
+    class BaseBuilder(FileSink.BaseBuilder):
+        """Settings of every file sink."""
+
+        def with_rolling_policy(self, policy: RollingPolicy) -> FileSink.BaseBuilder:
+            """When a file ends, at the latest; it ends at a checkpoint in any case."""
+            return super().with_rolling_policy(policy)
+
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """Builds a sink whose files are its records, one after another."""
+
+    class DefaultBulkFormatBuilder(BaseBuilder):
+        """Builds a sink whose files are written as a whole, with headers and footers."""
+
+    @staticmethod
+    def for_row_format(
+        base_path: str, encoder: Encoder | Callable[[Any], bytes]
+    ) -> StreamingFileSink.DefaultRowFormatBuilder:
+        """As `FileSink.for_row_format`."""
+        settings = FileSink.for_row_format(base_path, encoder)._settings
+        return StreamingFileSink.DefaultRowFormatBuilder(settings)
+
+    @staticmethod
+    def for_bulk_format(
+        base_path: str, writer_factory: BulkWriterFactory
+    ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        """As `FileSink.for_bulk_format`."""
+        settings = FileSink.for_bulk_format(base_path, writer_factory)._settings
+        return StreamingFileSink.DefaultBulkFormatBuilder(settings)
