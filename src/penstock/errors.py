@@ -90,9 +90,23 @@ class UnsupportedKeyError(PenstockError):
 
 
 class RecordError(PenstockError):
-    """A record cannot be sent: it cannot be pickled, or it is larger than the limit."""
+    """A record cannot be read from its source, or it cannot be sent: not pickled, or too large."""
 
     code = "RECORD"
+
+    def __init__(self, message: str, place: str | None = None) -> None:
+        super().__init__(message)
+        self.place = place
+        """Where a record that cannot be read is: a file and a line, for example."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message, self.place))
+
+    def redacted(self) -> RecordError:
+        """The same without anything of the record's content, for those who know the place."""
+        if self.place is None:
+            return self
+        return type(self)(f"{self.place}: a record cannot be read (redacted)", self.place)
 
 
 class TypeMismatchError(PenstockError, TypeError):
@@ -170,6 +184,12 @@ class CheckpointDirectoryError(StorageError):
     """The checkpoint directory cannot be used."""
 
     code = "CHECKPOINT_DIRECTORY"
+
+
+class SourceError(PenstockError):
+    """A source cannot be read: a server refused the connection or broke it off."""
+
+    code = "SOURCE"
 
 
 class SinkError(PenstockError):

@@ -161,7 +161,8 @@ class Cluster:
             if isinstance(message, SplitRequest):
                 subtask = SubtaskId(*message.subtask)
                 splits = self.enumerators[subtask.vertex].next_splits(subtask.index)
-                answer = AssignSplits(self.ATTEMPT, subtask, splits)
+                again = self.enumerators[subtask.vertex].ask_again_ms(subtask.index)
+                answer = AssignSplits(self.ATTEMPT, subtask, splits, again)
             elif isinstance(message, Emitted):
                 answer = EmitCredit(self.ATTEMPT, message.subtask, message.uid, 1)
             else:

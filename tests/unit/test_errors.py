@@ -40,6 +40,7 @@ CODES = {
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
     "SlotLostError": "SLOT_LOST",
+    "SourceError": "SOURCE",
     "SparkLaunchError": "SPARK_LAUNCH",
     "StateError": "STATE",
     "StorageError": "STORAGE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import textwrap
 
@@ -10,9 +11,9 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.common.typeinfo import Types
 from penstock.connectors.client_sinks import CollectSink
-from penstock.connectors.file_sink import FileSink
 from penstock.connectors.generator import DataGeneratorSource
 from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import (
     PenstockError,
@@ -198,7 +199,9 @@ def test_an_encoder_of_a_sink_is_the_authors(failure):
         return divide(value)
 
     def build(env):
-        env.from_collection([0]).sink_to(FileSink("memory:///test-failure", encode)).name("files")
+        env.from_collection([0]).sink_to(
+            FileSink.for_row_format("memory:///test-failure", encode).build()
+        ).name("files")
 
     error = failure(build)
     assert_only_the_authors(error, "encode", "divide", "deeper")
@@ -354,3 +357,19 @@ def test_a_mistake_of_ours_is_told_with_all_its_frames():
 def test_our_own_errors_stay_what_they_are():
     error = RecordError("too large")
     assert explain(error, None, 0, 1, False) is error
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_record_that_cannot_be_read_is_redacted_on_request(cluster, tmp_path, redact):
+    (tmp_path / "f").write_text('{"card": 1234}\n{"card": 5678\n')
+    made = StreamFormat.json_line_format()
+
+    def build(env):
+        source = FileSource.for_record_stream_format(made, str(tmp_path)).build()
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "cards")
+        stream.sink_to(CollectSink())
+
+    [error] = cluster(build, redact_records=redact).run().failures()
+    error = pickle.loads(pickle.dumps(error))
+    assert isinstance(error, RecordError) and error.message.startswith(f"{tmp_path}/f, line 2: ")
+    assert ("5678" in str(error)) is not redact

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from penstock.connectors.file_sink import FileSink
 from penstock.connectors.sink import CommitterContext, WriterContext
-from penstock.errors import SinkError, StorageError
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    Encoder,
+    FileSink,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.errors import ProgramError, RecordError, ResultShapeError, SinkError, StorageError
 
 JOB, UID = "0123456789abcdef", "fedcba9876543210"
 
@@ -17,7 +25,11 @@ class Place:
     def __init__(self, path, clock):
         self.path = path
         self.clock = clock
-        self.sink = FileSink(str(path))
+        self.sink = self.builder().build()
+
+    def builder(self, encoder=None):
+        encoder = encoder or Encoder.simple_string_encoder()
+        return FileSink.for_row_format(str(self.path), encoder)
 
     def writer(self, job=JOB, uid=UID, attempt=1, subtask=0):
         context = WriterContext(job, uid, attempt, subtask, 2, self.clock, None, None)
@@ -34,14 +46,17 @@ class Place:
         return writer.prepare_commit()()
 
     def names(self):
-        return sorted(path.name for path in self.path.iterdir())
+        return sorted(path.name for path in self.path.rglob("*") if path.is_file())
 
     def visible(self):
         return [name for name in self.names() if not name.startswith(".")]
 
     def lines(self):
         return sorted(
-            line for name in self.visible() for line in (self.path / name).read_text().splitlines()
+            line
+            for path in self.path.rglob("*")
+            if path.is_file() and not path.name.startswith(".")
+            for line in path.read_text().splitlines()
         )
 
 
@@ -97,10 +112,12 @@ def test_closing_makes_nothing_visible(place):
 
 
 def test_an_encoder_says_how_a_record_is_written(place):
-    place.sink = FileSink(str(place.path), lambda value: f"<{value}>\n".encode(), "out")
+    names = OutputFileConfig.builder().with_part_prefix("out").with_part_suffix(".txt").build()
+    builder = place.builder(lambda value: f"<{value}>\n".encode())
+    place.sink = builder.with_output_file_config(names).build()
     place.committer().commit(place.write(1))
     [name] = place.visible()
-    assert name.startswith("out-") and place.lines() == ["<1>"]
+    assert name.startswith("out-") and name.endswith(".txt") and place.lines() == ["<1>"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,7 @@ def test_an_encoder_says_how_a_record_is_written(place):
 )
 def test_writers_never_share_a_file(place, one, other):
     committables = place.write("one", **one) + place.write("other", **other)
-    assert len(set(committables)) == 2
+    assert len({part["from"] for part in committables}) == 2
     place.committer().commit(committables)
     assert place.lines() == ["one", "other"]
 
@@ -153,10 +170,11 @@ def test_committing_goes_on_after_a_part_was_committed(place):
 
 
 def test_a_prepared_file_that_is_gone_is_an_error(place):
-    [path] = place.write("a")
-    (place.path / path.rsplit("/", 1)[1]).unlink()
-    with pytest.raises(SinkError, match=f"{path} was prepared .* is gone: its records are lost"):
-        place.committer().commit([path])
+    [part] = place.write("a")
+    (place.path / part["from"].rsplit("/", 1)[1]).unlink()
+    gone = f"{part['from']} was prepared .* is gone: its records are lost"
+    with pytest.raises(SinkError, match=gone):
+        place.committer().commit([part])
 
 
 # --- aborting ---------------------------------------------------------------------------------
@@ -206,3 +224,159 @@ def test_abort_leaves_finished_and_foreign_files_alone(place):
 
 def test_abort_in_a_directory_that_is_not_there_yet(tmp_path, clock):
     Place(tmp_path / "new", clock).committer().abort_others([])
+
+
+# --- buckets ----------------------------------------------------------------------------------
+
+
+class ByFirstLetter(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return f"letter={element[0]}/x"
+
+
+def test_records_go_to_the_folders_of_their_buckets(place):
+    place.sink = place.builder().with_bucket_assigner(ByFirstLetter()).build()
+    committables = place.write("a1", "b1", "a2")
+    assert place.visible() == [] and len(committables) == 2
+    assert not any(path.is_dir() for path in place.path.iterdir()), "no folder before the commit"
+    for _ in range(2):
+        place.committer().commit(committables)
+    [a] = (place.path / "letter=a" / "x").iterdir()
+    [b] = (place.path / "letter=b" / "x").iterdir()
+    assert (a.read_text(), b.read_text()) == ("a1\na2\n", "b1\n")
+
+
+def test_unfinished_files_of_buckets_are_aborted(place):
+    place.sink = place.builder().with_bucket_assigner(ByFirstLetter()).build()
+    place.write("a1", "b1")
+    place.committer().abort_others([])
+    assert place.names() == []
+
+
+def test_more_buckets_than_files_can_be_open(place):
+    class ByValue(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return f"b{element}"
+
+    place.sink = place.builder().with_bucket_assigner(ByValue()).build()
+    before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    writer = place.writer()
+    for _ in range(2):
+        for n in range(300):
+            writer.write(n)
+    if before:
+        assert len(os.listdir("/proc/self/fd")) - before <= 2 * 64
+    place.committer().commit(writer.prepare_commit()())
+    assert place.lines() == sorted(str(n) for n in range(300) for _ in range(2))
+
+
+@pytest.mark.parametrize("bucket", ["../up", "/root", "a//b", ".", "a/..", 7, None])
+def test_a_bucket_must_lie_below_the_directory(place, bucket):
+    class Elsewhere(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return bucket
+
+    place.sink = place.builder().with_bucket_assigner(Elsewhere()).build()
+    with pytest.raises(RecordError):
+        place.write("a")
+    assert place.names() == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "folder"),
+    [
+        ("yyyy-MM-dd--HH", "UTC", "2023-11-14--22"),
+        ("yyyy/MM/dd", "UTC", "2023/11/14"),
+        ("'day='yyyyMMdd'%'", "Asia/Kolkata", "day=20231115%"),
+        ("HHmmss", "UTC", "221320"),
+    ],
+)
+def test_buckets_by_time(place, pattern, zone, folder):
+    place.clock.now = 1_700_000_000_000
+    assigner = BucketAssigner.date_time_bucket_assigner(pattern, zone)
+    place.sink = place.builder().with_bucket_assigner(assigner).build()
+    place.committer().commit(place.write("a"))
+    assert [path.is_file() for path in (place.path / folder).iterdir()] == [True]
+
+
+@pytest.mark.parametrize(("pattern", "zone"), [("yyyy-QQ", None), ("", None), ("yyyy", "Mars/X")])
+def test_a_pattern_or_zone_that_is_none_is_refused(pattern, zone):
+    with pytest.raises(ProgramError):
+        BucketAssigner.date_time_bucket_assigner(pattern, zone)
+
+
+def test_the_base_path_is_the_bucket_of_all(place):
+    assigner = BucketAssigner.base_path_bucket_assigner()
+    place.sink = place.builder().with_bucket_assigner(assigner).build()
+    place.committer().commit(place.write("a"))
+    assert [path.is_file() for path in place.path.iterdir()] == [True]
+
+
+# --- rolling ----------------------------------------------------------------------------------
+
+
+def rolling(place, **limits):
+    builder = place.builder().with_bucket_check_interval(10)
+    place.sink = builder.with_rolling_policy(RollingPolicy(**limits)).build()
+    return place.writer()
+
+
+def test_a_file_ends_at_its_size(place):
+    writer = rolling(place, part_size=6)
+    for n in range(100, 300):
+        writer.write(n)
+    committables = writer.prepare_commit()()
+    assert len(committables) == 100
+    place.committer().commit(committables)
+    assert place.lines() == [str(n) for n in range(100, 300)]
+
+
+@pytest.mark.parametrize("limits", [{"rollover_interval": 1000}, {"inactivity_interval": 1000}])
+def test_a_file_ends_by_the_clock(place, limits):
+    writer = rolling(place, **limits)
+    for step in (999, 1001):
+        writer.write(step)
+        writer.flush()
+        place.clock.now += step
+        writer.flush()
+        writer.write(step)
+        writer.flush()
+    assert len(place.names()) == 2
+    committables = writer.prepare_commit()()
+    place.committer().commit(committables)
+    assert place.lines() == ["1001", "1001", "999", "999"]
+
+
+def test_a_busy_file_is_not_inactive(place):
+    writer = rolling(place, inactivity_interval=1000)
+    for n in range(10):
+        writer.write(n)
+        place.clock.now += 500
+        writer.flush()
+    assert len(writer.prepare_commit()()) == 1
+
+
+def test_limits_that_mean_nothing_are_refused():
+    with pytest.raises(ProgramError, match="part_size must be more than 0"):
+        RollingPolicy.default_rolling_policy(part_size=0)
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def test_an_encoder_that_returns_no_bytes_is_an_error(place):
+    place.sink = place.builder(lambda value: f"{value}").build()
+    with pytest.raises(ResultShapeError, match="must return bytes, not str"):
+        place.write("a")
+
+
+@pytest.mark.parametrize("name", ["a/b", ".hidden", ""])
+def test_a_prefix_that_is_no_name_is_refused(name):
+    with pytest.raises(ProgramError):
+        OutputFileConfig.builder().with_part_prefix(name).build()
+
+
+def test_compaction_is_refused_and_not_ignored(place):
+    with pytest.raises(ProgramError, match="not compacted"):
+        place.builder().enable_compact(None, None)
+    place.builder().disable_compact()

@@ -9,10 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import plain
-from penstock.connectors import file_source
-from penstock.connectors.file_source import TextFileSource
+from penstock.connectors import file_source, line_format
+from penstock.connectors.file_source import FilesSource
+from penstock.connectors.line_format import LineFormat
 from penstock.connectors.source import EnumeratorContext, ReaderContext
 from penstock.errors import ProgramError, RecordError, StorageError
+
+
+def text_files(paths, charset="utf-8"):
+    return FilesSource(paths, LineFormat(charset))
 
 
 def stored(value):
@@ -53,7 +58,7 @@ def small(monkeypatch):
     def cut(split_bytes, block_bytes=7):
         monkeypatch.setattr(file_source, "MIN_SPLIT_BYTES", split_bytes)
         monkeypatch.setattr(file_source, "MAX_SPLIT_BYTES", split_bytes)
-        monkeypatch.setattr(file_source, "_BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(line_format, "_BLOCK_BYTES", block_bytes)
 
     return cut
 
@@ -82,8 +87,8 @@ def test_every_line_is_read_once_whatever_the_splits(scratch, content, size, blo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_source, "MIN_SPLIT_BYTES", size)
         patch.setattr(file_source, "MAX_SPLIT_BYTES", size)
-        patch.setattr(file_source, "_BLOCK_BYTES", block)
-        source = TextFileSource([str(scratch)])
+        patch.setattr(line_format, "_BLOCK_BYTES", block)
+        source = text_files([str(scratch)])
         splits = splits_of(source)
         assert len(splits) == -(-len(content.encode()) // size)
         assert read(source, splits, limit) == expected_lines(content)
@@ -97,8 +102,8 @@ def test_a_restored_reader_goes_on_where_the_snapshot_was(scratch, content, size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_source, "MIN_SPLIT_BYTES", size)
         patch.setattr(file_source, "MAX_SPLIT_BYTES", size)
-        patch.setattr(file_source, "_BLOCK_BYTES", block)
-        source = TextFileSource([str(scratch)])
+        patch.setattr(line_format, "_BLOCK_BYTES", block)
+        source = text_files([str(scratch)])
         splits = stored(splits_of(source))
         lines = []
         for limit in polls:
@@ -127,7 +132,7 @@ def test_a_restored_reader_goes_on_where_the_snapshot_was(scratch, content, size
 )
 def test_line_ends(tmp_path, content, lines):
     (tmp_path / "f").write_bytes(content)
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     assert read(source, splits_of(source)) == lines
 
 
@@ -135,7 +140,7 @@ def test_a_line_longer_than_splits_and_blocks(tmp_path, small):
     small(10, 16)
     content = ["x" * 1000, "y", "z" * 500]
     (tmp_path / "f").write_text("\n".join(content))
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     splits = splits_of(source)
     assert len(splits) > 100
     assert read(source, splits) == content
@@ -144,32 +149,32 @@ def test_a_line_longer_than_splits_and_blocks(tmp_path, small):
 def test_splits_are_made_for_the_readers_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr(file_source, "MIN_SPLIT_BYTES", 1)
     (tmp_path / "f").write_bytes(b"x\n" * 500)
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     assert 4 * 3 - 1 <= len(splits_of(source, parallelism=3)) <= 4 * 3 + 1
 
 
 def test_a_small_file_is_one_split(tmp_path):
     (tmp_path / "f").write_bytes(b"x\n" * 500)
-    assert len(splits_of(TextFileSource([str(tmp_path / "f")]), parallelism=8)) == 1
+    assert len(splits_of(text_files([str(tmp_path / "f")]), parallelism=8)) == 1
 
 
 def test_an_empty_file_has_no_split(tmp_path):
     (tmp_path / "f").write_bytes(b"")
-    assert splits_of(TextFileSource([str(tmp_path / "f")])) == []
+    assert splits_of(text_files([str(tmp_path / "f")])) == []
 
 
 def test_the_files_of_a_folder_in_order_without_hidden_ones(tmp_path):
     for name in ("b", "a", ".hidden", "_SUCCESS", ".part-x.inprogress"):
         (tmp_path / name).write_text(f"{name}\n")
     (tmp_path / "folder").mkdir()
-    source = TextFileSource([f"file://{tmp_path}"])
+    source = text_files([f"file://{tmp_path}"])
     assert read(source, splits_of(source)) == ["a", "b"]
 
 
 def test_an_enumerator_goes_on_with_what_is_left(tmp_path, small):
     small(2)
     (tmp_path / "f").write_bytes(b"a\nb\nc\n")
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     enumerator = source.create_enumerator(EnumeratorContext(1), None)
     first = enumerator.next_splits(0)
     again = source.create_enumerator(EnumeratorContext(1), stored(enumerator.snapshot()))
@@ -184,28 +189,37 @@ def test_an_enumerator_goes_on_with_what_is_left(tmp_path, small):
 
 def test_a_missing_file_is_refused_where_the_program_is_written(tmp_path):
     with pytest.raises(ProgramError, match=f"there is no file or folder {tmp_path}/none"):
-        TextFileSource([f"{tmp_path}/none"])
+        text_files([f"{tmp_path}/none"])
 
 
 def test_a_file_that_disappears_later_is_named(tmp_path):
     (tmp_path / "f").write_bytes(b"a\n")
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     splits = splits_of(source)
     (tmp_path / "f").unlink()
     with pytest.raises(StorageError, match=f"cannot read {tmp_path}/f: No such file"):
         read(source, splits)
 
 
+def test_a_file_that_is_cut_short_later_is_an_error(tmp_path):
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+    source = text_files([str(tmp_path / "f")])
+    splits = splits_of(source)
+    (tmp_path / "f").write_bytes(b"a\n")
+    with pytest.raises(StorageError, match=f"{tmp_path}/f has become shorter .* 2 bytes are gone"):
+        read(source, splits)
+
+
 def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path):
     (tmp_path / "f").write_bytes(b"fine\n\xff\xfe\n")
-    source = TextFileSource([str(tmp_path / "f")])
+    source = text_files([str(tmp_path / "f")])
     with pytest.raises(RecordError, match=rf"{tmp_path}/f, at byte 5: a line is not utf-8"):
         read(source, splits_of(source))
 
 
 def test_another_charset_is_read(tmp_path):
     (tmp_path / "f").write_bytes("Größe\n".encode("latin-1"))
-    source = TextFileSource([str(tmp_path / "f")], "latin-1")
+    source = text_files([str(tmp_path / "f")], "latin-1")
     assert read(source, splits_of(source)) == ["Größe"]
 
 
@@ -213,4 +227,4 @@ def test_another_charset_is_read(tmp_path):
 def test_a_charset_that_has_no_lines_is_refused(tmp_path, charset):
     (tmp_path / "f").write_bytes(b"")
     with pytest.raises(ProgramError, match=charset):
-        TextFileSource([str(tmp_path / "f")], charset)
+        text_files([str(tmp_path / "f")], charset)

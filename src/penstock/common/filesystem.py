@@ -49,7 +49,10 @@ class FileSystem(Protocol):
     def read(self, path: str) -> bytes: ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file; StorageError with `FileNotFoundError` as its cause if there is no source."""
+        """Move a file, into a new folder if need be.
+
+        StorageError with `FileNotFoundError` as its cause if there is no source.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -96,6 +99,7 @@ class LocalFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         with _storage_errors("rename", source):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(source, target)
             _sync_directory(os.path.dirname(target))
 

@@ -1,5 +1,6 @@
 """Sources and sinks: the contracts, and the ones that come with Penstock."""
 
+from penstock.connectors.client_sinks import PrintSink
 from penstock.connectors.sink import (
     Committer,
     CommitterContext,
@@ -20,6 +21,7 @@ __all__ = [
     "Committer",
     "CommitterContext",
     "EnumeratorContext",
+    "PrintSink",
     "QueueEnumerator",
     "ReaderContext",
     "Sink",

@@ -22,10 +22,14 @@ class CollectSink(Sink):
 
 
 class PrintSink(Sink):
-    """Records are printed by the client as they come; after a restart some may come again."""
+    """Records are printed by the client as they come; after a restart some may come again.
 
-    def __init__(self, identifier: str | None = None) -> None:
+    `to_stderr` prints them to the standard error of the program instead of its output.
+    """
+
+    def __init__(self, identifier: str | None = None, to_stderr: bool = False) -> None:
         self._identifier = identifier
+        self.to_stderr = to_stderr
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _PrintWriter(context, self._prefix(context))

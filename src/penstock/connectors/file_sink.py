@@ -1,18 +1,28 @@
 """An exactly-once file sink: a file becomes visible when the checkpoint that covers it completes.
 
-While it is written a file is called ``.part-....inprogress``; at the barrier it is synced, closed
-and named in the checkpoint; once that is complete it is renamed to its final name, without the
-leading dot. Readers that skip dot files, as Spark does, never see a half file.
+While it is written a file is called ``.part-....inprogress`` and lies in the sink's directory,
+whatever its bucket. At the barrier it is synced, closed and named in the checkpoint, with the name
+it is to have; once that is complete it is renamed: into its bucket's folder, without the leading
+dot. Readers that skip dot files, as Spark does, never see a half file.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
 
 from penstock.common.filesystem import AppendStream, FileSystem, filesystem_for
 from penstock.common.plain import Plain
+from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory
+from penstock.connectors.file_buckets import (
+    BasePathBucketAssigner,
+    BucketAssigner,
+    BucketContext,
+    checked_bucket,
+)
+from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
 from penstock.connectors.sink import (
     Committer,
     CommitterContext,
@@ -23,32 +33,38 @@ from penstock.connectors.sink import (
 from penstock.errors import SinkError, StorageError
 
 _SUFFIX = ".inprogress"
+_MOST_OPEN = 64
+"""Files of a writer that are open at most: so many written to, and so many ended.
+
+Those that ended are synced by the next checkpoint, off the loop; only what is too many is before.
+"""
 
 
-def line_encoder(value: Any) -> bytes:
-    """A record as a line of text."""
-    return f"{value}\n".encode()
+@dataclass(frozen=True)
+class FileSinkSettings:
+    """What a file sink does with its files."""
+
+    directory: str
+    writers: BulkWriterFactory
+    buckets: BucketAssigner = field(default_factory=BasePathBucketAssigner)
+    rolling: RollingPolicy = field(default_factory=RollingPolicy)
+    names: OutputFileConfig = field(default_factory=OutputFileConfig)
+    check_interval_ms: int = 60_000
 
 
-class FileSink(Sink):
-    """Writes records to files in `directory`, each visible once and whole."""
+class PartFileSink(Sink):
+    """Writes records to files, each visible once and whole."""
 
-    def __init__(
-        self, directory: str, encoder: Callable[[Any], bytes] = line_encoder, prefix: str = "part"
-    ) -> None:
-        self._directory = directory
-        self._encoder = encoder
-        self._prefix = prefix
+    def __init__(self, settings: FileSinkSettings) -> None:
+        self._settings = settings
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        fs, directory = filesystem_for(self._directory)
-        stem = f"{_owner(self._prefix, context.job_id, context.uid)}{context.attempt}"
-        return _FileWriter(fs, f"{directory}/{stem}-{context.subtask}", self._encoder)
+        return _FileWriter(self._settings, context)
 
     def create_committer(self, context: CommitterContext) -> Committer:
-        fs, directory = filesystem_for(self._directory)
-        owner = _owner(self._prefix, context.job_id, context.uid)
-        return _FileCommitter(fs, directory, owner)
+        fs, directory = filesystem_for(self._settings.directory)
+        prefix = self._settings.names.part_prefix
+        return _FileCommitter(fs, directory, _owner(prefix, context.job_id, context.uid))
 
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
@@ -58,48 +74,129 @@ def _owner(prefix: str, job_id: str, uid: str) -> str:
     return f".{prefix}-{job_id[:8]}-{sink}-"
 
 
+class _Part:
+    """A file that is being written, or that waits for its checkpoint."""
+
+    def __init__(
+        self,
+        bucket: str,
+        stream: AppendStream,
+        committable: Plain,
+        writers: BulkWriterFactory,
+        largest: int,
+        now_ms: int,
+    ) -> None:
+        self.committable = committable
+        self.bucket = bucket
+        self.begun_ms = self.last_ms = now_ms
+        self.size = self.last_size = 0
+        self.is_full = False
+        self._largest = largest
+        self._stream: AppendStream | None = stream
+        self.writer: BulkWriter = writers.create(self._write)
+        self.writer.buffer_bytes = min(self.writer.buffer_bytes, largest)
+        self.add_element = self.writer.add_element
+
+    def _write(self, data: bytes) -> None:
+        # A writer that is given up half-way may still try to end its file, which nobody will see.
+        if self._stream is not None:
+            self._stream.write(data)
+            self.size += len(data)
+            self.is_full = self.size >= self._largest
+
+    def settle(self) -> None:
+        """Make it durable and close it; slow, and once is enough."""
+        if self._stream is not None:
+            self._stream.sync()
+            self.close()
+
+    def close(self) -> None:
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            stream.close()
+
+
 class _FileWriter(SinkWriter):
-    def __init__(self, fs: FileSystem, stem: str, encoder: Callable[[Any], bytes]) -> None:
-        self._fs = fs
-        self._stem = stem
-        self._encoder = encoder
+    def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
+        self._settings = settings
+        self._fs, self._directory = filesystem_for(settings.directory)
+        owner = _owner(settings.names.part_prefix, context.job_id, context.uid)
+        self._stem = f"{owner}{context.attempt}-{context.subtask}"
+        self._clock = context.clock
+        self._context = BucketContext(context.clock)
         self._count = 0
-        self._path = ""
-        self._stream: AppendStream | None = None
-        self._gathered: list[bytes] = []
+        self._parts: dict[str, _Part] = {}
+        self._base: _Part | None = None
+        self._ended: list[_Part] = []
+        self._checked_ms = self._clock.now_ms()
+        self._base_only = isinstance(settings.buckets, BasePathBucketAssigner)
 
-    def write(self, value: Any) -> None:
-        self._gathered.append(self._encoder(value))
-        if len(self._gathered) >= 1000:
-            self._drain()
+    def write(self, value: object) -> None:
+        # Called for every record, so the most common case, one open file, costs one call.
+        part = self._base
+        if part is None:
+            part = self._part_for(value)
+        part.add_element(value)
+        if part.is_full:
+            self._end(part)
 
-    def _drain(self) -> None:
-        if not self._gathered:
-            return
-        if self._stream is None:
-            self._path = f"{self._stem}-{self._count}{_SUFFIX}"
-            self._count += 1
-            self._stream = self._fs.append(self._path)
-        data, self._gathered = b"".join(self._gathered), []
-        self._stream.write(data)
+    def _part_for(self, value: object) -> _Part:
+        bucket = self._settings.buckets.get_bucket_id(value, self._context)
+        part = self._parts.get(bucket)
+        if part is None:
+            if len(self._parts) >= _MOST_OPEN:
+                # The oldest: buckets mostly follow time, or are too many for files of any size.
+                self._end(next(iter(self._parts.values())))
+            part = self._parts[bucket] = self._begin(checked_bucket(bucket))
+            if self._base_only:
+                self._base = part
+        return part
+
+    def _begin(self, bucket: str) -> _Part:
+        name = f"{self._stem}-{self._count}{self._settings.names.part_suffix}"
+        self._count += 1
+        path = f"{self._directory}/{name}{_SUFFIX}"
+        folder = f"{self._directory}/{bucket}" if bucket else self._directory
+        committable = {"from": path, "to": f"{folder}/{name.removeprefix('.')}"}
+        stream = self._fs.append(path)
+        writers, largest = self._settings.writers, self._settings.rolling.part_size or sys.maxsize
+        return _Part(bucket, stream, committable, writers, largest, self._clock.now_ms())
+
+    def _end(self, part: _Part) -> None:
+        del self._parts[part.bucket]
+        self._base = None
+        self._ended.append(part)
+        part.writer.finish()
+        if len(self._ended) >= _MOST_OPEN:
+            self._ended[-_MOST_OPEN].settle()
+
+    def flush(self) -> None:
+        now = self._clock.now_ms()
+        for part in self._parts.values():
+            part.writer.flush()
+            if part.size != part.last_size:
+                part.last_size, part.last_ms = part.size, now
+        if now - self._checked_ms >= self._settings.check_interval_ms:
+            self._checked_ms = now
+            for part in list(self._parts.values()):
+                if self._settings.rolling.too_old(now, part.begun_ms, part.last_ms):
+                    self._end(part)
 
     def prepare_commit(self) -> Callable[[], list[Plain]]:
-        self._drain()
-        stream, path = self._stream, self._path
-        self._stream = None
+        for part in list(self._parts.values()):
+            self._end(part)
+        ended, self._ended = self._ended, []
 
         def finish() -> list[Plain]:
-            if stream is None:
-                return []
-            stream.sync()
-            stream.close()
-            return [path]
+            for part in ended:
+                part.settle()
+            return [part.committable for part in ended]
 
         return finish
 
     def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        for part in (*self._parts.values(), *self._ended):
+            part.close()
 
 
 class _FileCommitter(Committer):
@@ -109,8 +206,8 @@ class _FileCommitter(Committer):
         self._owner = owner
 
     def commit(self, committables: list[Plain]) -> None:
-        for path in committables:
-            final = _final_name(path)
+        for part in committables:
+            path, final = part["from"], part["to"]
             try:
                 self._fs.rename(path, final)
             except StorageError as error:
@@ -124,12 +221,8 @@ class _FileCommitter(Committer):
                 raise
 
     def abort_others(self, keep: list[Plain]) -> None:
+        kept = {part["from"] for part in keep}
         for name in self._fs.list(self._directory):
             path = f"{self._directory}/{name}"
-            if name.startswith(self._owner) and name.endswith(_SUFFIX) and path not in keep:
+            if name.startswith(self._owner) and name.endswith(_SUFFIX) and path not in kept:
                 self._fs.delete(path)
-
-
-def _final_name(path: str) -> str:
-    directory, name = path.rsplit("/", 1)
-    return f"{directory}/{name.removeprefix('.').removesuffix(_SUFFIX)}"

@@ -102,11 +102,23 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def next_splits(self, subtask: int) -> list[Plain] | None:
-        """Splits for the reader `subtask`, which has none left; None: there will be no more."""
+        """Splits for the reader `subtask`, which asks for some, without blocking for long.
+
+        An empty list says "none just now"; None says that there will be no more.
+        """
+
+    def ask_again_ms(self, subtask: int) -> int | None:
+        """How long after the last answer the reader `subtask` asks again, in milliseconds.
+
+        It asks then even if it still reads, so that an enumerator can find splits while the job
+        runs. None: it asks when it has nothing left, or, after an empty list, in a second. Also
+        called when a restored attempt starts, for readers that go on with the splits they had.
+        """
+        return None
 
     @abstractmethod
     def snapshot(self) -> Plain:
-        """What is not handed out yet."""
+        """What is not handed out yet, and what else the next enumerator must know."""
 
     def close(self) -> None:
         """Called once when the attempt ends."""

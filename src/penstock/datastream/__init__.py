@@ -32,6 +32,7 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
     RuntimeContext,
+    SinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
@@ -71,6 +72,7 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
+    "SinkFunction",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",

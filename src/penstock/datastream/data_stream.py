@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.output_tag import OutputTag
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.client_sinks import CollectSink, PrintSink
+from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import Sink
 from penstock.datastream import accumulate
 from penstock.datastream.accumulate import Projection
@@ -177,6 +178,15 @@ class DataStream:
         if not isinstance(sink, Sink):
             raise ProgramError(f"sink_to() needs a Sink, not a {type(sink).__name__}")
         return DataStreamSink(self._env, self._node("Sink", SinkOperator(sink), None))
+
+    def add_sink(self, sink_func: Any) -> DataStreamSink:
+        """Hand every record to a function, or to an object with a method `invoke`.
+
+        After a restart the records since the last checkpoint come again: at least once.
+        """
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
+        return self.sink_to(FunctionSink(sink_func))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records in the terminal of the program."""

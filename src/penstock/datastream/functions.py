@@ -1,5 +1,6 @@
 """User functions, by PyFlink's names."""
 
+from penstock.connectors.function_sink import SinkFunction
 from penstock.runtime.functions import (
     AggregateFunction,
     FilterFunction,
@@ -46,4 +47,5 @@ __all__ = [
     "ProcessFunction",
     "ReduceFunction",
     "RuntimeContext",
+    "SinkFunction",
 ]

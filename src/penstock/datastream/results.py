@@ -18,16 +18,20 @@ _END = object()
 class ClientResults:
     """Takes what sinks send to the client."""
 
-    def __init__(self, collecting_uid: str | None = None) -> None:
+    def __init__(
+        self, collecting_uid: str | None = None, stderr_uids: frozenset[str] = frozenset()
+    ) -> None:
         self._collecting = collecting_uid
+        self._stderr_uids = stderr_uids
         self.collected: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
         if uid == self._collecting:
             self.collected.put(values)
         else:
-            sys.stdout.write("".join(f"{line}\n" for line in values))
-            sys.stdout.flush()
+            stream = sys.stderr if uid in self._stderr_uids else sys.stdout
+            stream.write("".join(f"{line}\n" for line in values))
+            stream.flush()
 
     def backlog(self) -> int:
         return self.collected.qsize()

@@ -13,10 +13,13 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.restart_strategy import RestartStrategyConfiguration
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.client_sinks import PrintSink
 from penstock.connectors.collection import CollectionSource
-from penstock.connectors.file_source import TextFileSource
+from penstock.connectors.file_source import FilesSource
+from penstock.connectors.line_format import LineFormat
+from penstock.connectors.socket_source import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
@@ -31,7 +34,7 @@ from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.results import ClientResults, CloseableIterator
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import ProgramError
-from penstock.graph.operators import SourceOperator
+from penstock.graph.operators import SinkOperator, SourceOperator
 from penstock.graph.plan import plan_json
 from penstock.graph.stream_graph import StreamNode
 from penstock.jobmanager.job import Job
@@ -189,8 +192,20 @@ class StreamExecutionEnvironment:
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in a folder."""
-        source = TextFileSource([file_path], charset_name)
+        source = FilesSource([file_path], LineFormat(charset_name))
         return self._source(source, "Text File", None, self.get_parallelism())
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream:
+        """The text that a server sends, a record at every delimiter; one reader reads it.
+
+        The stream ends when the server closes the connection, after `max_retry` attempts to connect
+        again (-1: without end). A socket cannot be asked to send again: what was read after the
+        last checkpoint is lost in a crash, so this source is at-most-once.
+        """
+        source = SocketTextSource(hostname, port, delimiter, max_retry)
+        return self._source(source, "Socket Stream", Types.STRING(), parallelism=1)
 
     def _source(
         self, source: Source, name: str, type_info: TypeInformation | None, parallelism: int
@@ -238,12 +253,23 @@ class StreamExecutionEnvironment:
         job = self._assemble(job_name, asked.take_job_id())
         if asked.preview is not None:
             asked.preview(job, self._configuration.settings())
-        uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
-        results = ClientResults(uids[collecting] if collecting is not None else None)
+        nodes = [node for vertex in job.graph.job.vertices for node in vertex.nodes]
+        uids = {node.id: node.uid for node in nodes}
+        results = ClientResults(
+            uids[collecting] if collecting is not None else None,
+            frozenset(node.uid for node in nodes if _prints_to_stderr(node)),
+        )
         runner = _dispatcher(self._values()).submit(job, results)
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()
         return RunningJob(runner), results
+
+
+def _prints_to_stderr(node: StreamNode) -> bool:
+    operator = node.operator
+    if not isinstance(operator, SinkOperator) or not isinstance(operator.sink, PrintSink):
+        return False
+    return operator.sink.to_stderr
 
 
 _dispatchers: dict[int, tuple[ResourceManager, Dispatcher]] = {}

@@ -184,6 +184,7 @@ class JobMaster:
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
             if attempt != self._attempt or self._phase is not Phase.RECOVERING:
+                _close_all(start.enumerators if start is not None else {})
                 return
             if start is None:
                 assert error is not None
@@ -242,6 +243,10 @@ class JobMaster:
             self._enter(Phase.RUNNING, None)
             self._set_status(JobStatus.RUNNING)
             self._checkpoints.attempt_started(self._start)
+            try:
+                self._announce_discovery(self._start)
+            except Exception as error:
+                self._fail(_as_penstock(error))
             self.checkpoint_over()
 
     # --- messages of slots --------------------------------------------------------------------
@@ -273,14 +278,27 @@ class JobMaster:
 
     def _split_request(self, message: SplitRequest) -> None:
         subtask = SubtaskId(*message.subtask)
+        enumerator = self._enumerators[subtask.vertex]
         try:
-            splits = self._enumerators[subtask.vertex].next_splits(subtask.index)
+            splits = enumerator.next_splits(subtask.index)
+            ask_again_ms = enumerator.ask_again_ms(subtask.index)
         except Exception as error:
             self._fail(_as_penstock(error))
             return
         # Assignments and triggers travel in order, so a split is in the enumerator's part of a
         # checkpoint or in the reader's, never in both or neither.
-        self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits))
+        self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits, ask_again_ms))
+
+    def _announce_discovery(self, start: StartPoint) -> None:
+        """Tell readers when to ask: one that was restored with splits may never run out of them."""
+        for vertex, enumerator in self._enumerators.items():
+            for index in range(self._graph.job.vertex(vertex).parallelism):
+                subtask = SubtaskId(vertex, index)
+                restored = start.restored.get(subtask)
+                ask_again_ms = enumerator.ask_again_ms(index)
+                if restored is not None and not restored.finished and ask_again_ms is not None:
+                    answer = AssignSplits(self._attempt, subtask, [], ask_again_ms)
+                    self._tell_subtask(subtask, answer)
 
     def _emitted(self, message: Emitted) -> None:
         self._checkpoints.emitted(message)
@@ -321,7 +339,7 @@ class JobMaster:
     def _end(self, final: JobStatus, error: PenstockError | None = None) -> None:
         """Let every slot go, then be `final`."""
         self._final, self.error = final, error
-        self._checkpoints.attempt_ended()
+        self._attempt_ended()
         if not self._launched:
             self._ended()
         elif final is JobStatus.FINISHED:
@@ -366,7 +384,7 @@ class JobMaster:
             if slot_lost:
                 self._unlaunch()
             return
-        self._checkpoints.attempt_ended()
+        self._attempt_ended()
         self._failures += 1
         delay = self.job.restart.delay_ms(self._failures) if restart else None
         if delay is None:
@@ -383,6 +401,11 @@ class JobMaster:
             self._enter(Phase.STOPPING, self.job.timeouts.stop)
             self._waiting_for = set(self._slots)
             self.tell_all(EndAttempt(self._attempt))
+
+    def _attempt_ended(self) -> None:
+        self._checkpoints.attempt_ended()
+        _close_all(self._enumerators)
+        self._enumerators = {}
 
     def _stopped(self, message: Stopped) -> None:
         self._waiting_for.discard(message.slot)
@@ -532,6 +555,14 @@ class JobMaster:
         Decline: _declined,
         AtEnd: _subtask_at_end,
     }
+
+
+def _close_all(enumerators: dict[int, SplitEnumerator]) -> None:
+    for enumerator in enumerators.values():
+        try:
+            enumerator.close()
+        except Exception as error:
+            log.warning("an enumerator could not be closed: %s", error)
 
 
 def _as_penstock(error: BaseException) -> PenstockError:

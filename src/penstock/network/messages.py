@@ -74,7 +74,7 @@ class Decline:
 
 @dataclass(frozen=True)
 class SplitRequest:
-    """A reader has nothing left to read."""
+    """A reader has nothing left to read, or the time to ask again has come."""
 
     attempt: int
     subtask: Subtask
@@ -208,11 +208,12 @@ class Abort:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Splits for a reader; None: there will be no more."""
+    """Splits for a reader; None: there will be no more. It asks again after `ask_again_ms`."""
 
     attempt: int
     subtask: Subtask
     splits: list[Plain] | None
+    ask_again_ms: int | None = None
 
 
 @dataclass(frozen=True)

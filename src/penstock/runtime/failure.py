@@ -8,6 +8,7 @@ from types import TracebackType
 from penstock.errors import (
     FailureOrigin,
     PenstockError,
+    RecordError,
     ResultShapeError,
     TypeMismatchError,
     UnsupportedKeyError,
@@ -29,6 +30,8 @@ def explain(
     """`error`, raised while `chain` of `vertex` ran, as something that can be sent and shown."""
     found = _find(error.__traceback__, chain)
     if found is None:
+        if isinstance(error, RecordError) and redact:
+            return error.redacted()
         if isinstance(error, PenstockError):
             return error
         user_tb = user_frames(error.__traceback__)

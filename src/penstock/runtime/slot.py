@@ -183,7 +183,7 @@ class Slot:
                     task.abort(message.checkpoint)
             elif isinstance(message, AssignSplits):
                 task = self.subtasks[SubtaskId(*message.subtask)]
-                task.assign(message.splits)
+                task.assign(message.splits, message.ask_again_ms)
             elif isinstance(message, EmitCredit):
                 self._built.emitters[SubtaskId(*message.subtask), message.uid].grant(
                     message.messages

@@ -44,6 +44,8 @@ from penstock.runtime.snapshots import Snapshots
 
 STEP_NS = 2_000_000
 """How long a step should take; the number of records per step follows from it, from 1 on."""
+ASK_AGAIN_MS = 1000
+"""When a reader without splits asks again, unless the enumerator says."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,13 @@ class Subtask:
         self._input = 0
         self._most = parts.step_records
         self._quota = 1
+        self._out_of_splits = False
         self._asked_for_split = False
-        self._assigned_late: list[list[Plain] | None] = []
+        self._ask_at_ms: int | None = None
+        self._assigned_late: list[tuple[list[Plain] | None, int | None]] = []
         self._no_more_splits = False
-        self._source_idle = False
+        self._wakes = 0
+        self._idle_at_wakes: int | None = None
         self._requested: Trigger | None = None
         self.snapshots = Snapshots(
             parts.id, parts.attempt, parts.operators, parts.store, environment, fail
@@ -127,15 +132,22 @@ class Subtask:
         return bool(self.room.blocked) or any(not w.has_room() for w in self._writers)
 
     def _source_has_work(self, now_ms: int) -> bool:
-        if self._requested is not None:
+        if self._requested is not None or self._ask_due(now_ms):
             return True
-        if self._asked_for_split:
+        if self._out_of_splits:
             return False
-        if not self._source_idle:
+        if not self._source_idle():
             return True
         assert self._source is not None
         due = self._source.reader.next_poll_ms()
         return due is not None and due <= now_ms
+
+    def _source_idle(self) -> bool:
+        """Whether the last poll had nothing and the reader has not said since that it has."""
+        return self._idle_at_wakes == self._wakes
+
+    def _ask_due(self, now_ms: int) -> bool:
+        return self._ask_at_ms is not None and self._ask_at_ms <= now_ms
 
     def _timer_due(self, now_ms: int) -> bool:
         for operator in self._keyed:
@@ -149,7 +161,8 @@ class Subtask:
         if self.at_end or self.room.blocked:
             return None
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
-        if self._source is not None and self._source_idle and not self._asked_for_split:
+        times.append(self._ask_at_ms)
+        if self._source is not None and self._source_idle() and not self._out_of_splits:
             times.append(self._source.reader.next_poll_ms())
         return min((time for time in times if time is not None), default=None)
 
@@ -184,7 +197,7 @@ class Subtask:
         if self._timer_due(now_ms):
             return self.chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
         if self._source is not None:
-            return self._read(self._source)
+            return self._read(self._source, now_ms)
         assert self.gate is not None
         element = self.gate.poll()
         if element is None:
@@ -213,26 +226,38 @@ class Subtask:
         self.records_in += len(values)
         return self.chain.process[self._input](values), len(values)
 
-    def _read(self, source: RuntimeSource) -> tuple[Iterator[None] | None, int]:
+    def _read(self, source: RuntimeSource, now_ms: int) -> tuple[Iterator[None] | None, int]:
         requested = self._requested
         if requested is not None:
             self._requested = None
             self._snapshot(requested.checkpoint, requested.confirmed, 0)
             self._assign_late()
             return None, 0
-        self._source_idle = False
+        if self._ask_due(now_ms):
+            self._ask_for_splits()
+        if self._out_of_splits:
+            return None, 0
+        self._idle_at_wakes = None
+        wakes = self._wakes
         values = source.reader.poll(self._quota)
         if values:
             self.records_in += len(values)
             return self.chain.process[0](values), len(values)
         if values is not None:
-            self._source_idle = True
+            # As it was before the poll: what the reader got since then is worth another one.
+            self._idle_at_wakes = wakes
         elif self._no_more_splits:
             return self._finish(), 0
         else:
+            self._out_of_splits = True
+            self._ask_for_splits()
+        return None, 0
+
+    def _ask_for_splits(self) -> None:
+        self._ask_at_ms = None
+        if not self._asked_for_split:
             self._asked_for_split = True
             self._environment.tell(SplitRequest(self._parts.attempt, self.id))
-        return None, 0
 
     def _advance(self, timestamp: int) -> Iterator[None]:
         """Let time pass: timers first, then the watermark goes downstream."""
@@ -278,28 +303,35 @@ class Subtask:
 
     # --- splits -------------------------------------------------------------------------------
 
-    def assign(self, splits: list[Plain] | None) -> None:
+    def assign(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+        """The answer to a request for splits."""
         assert self._source is not None
         if self._requested is not None:
             # The enumerator's part of that checkpoint was taken before it handed these out and
             # holds them still: the reader's part must not.
-            self._assigned_late.append(splits)
+            self._assigned_late.append((splits, ask_again_ms))
             return
         self._asked_for_split = False
-        self._source_idle = False
         if splits is None:
             self._no_more_splits = True
         elif splits:
             self._source.reader.add_splits(splits)
+        elif ask_again_ms is None:
+            ask_again_ms = ASK_AGAIN_MS
+        if splits is None or splits:
+            self._out_of_splits = False
+            self._idle_at_wakes = None
+        if ask_again_ms is not None and splits is not None:
+            self._ask_at_ms = self._clock.now_ms() + ask_again_ms
 
     def _assign_late(self) -> None:
         late, self._assigned_late = self._assigned_late, []
-        for splits in late:
-            self.assign(splits)
+        for splits, ask_again_ms in late:
+            self.assign(splits, ask_again_ms)
 
     def source_woken(self) -> None:
-        """A reader's thread has something: worth a poll."""
-        self._source_idle = False
+        """A reader's thread has something: worth a poll. Called from any thread."""
+        self._wakes += 1
 
     # --- checkpoints --------------------------------------------------------------------------
 

@@ -1,0 +1,6 @@
+"""What every source and every sink is."""
+
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Source
+
+__all__ = ["Sink", "Source"]
