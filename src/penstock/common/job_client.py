@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
-
-
-@dataclass(frozen=True)
-class JobExecutionResult:
-    """How a job ended well."""
-
-    job_id: str
-    net_runtime_ms: int
-    notes: tuple[str, ...] = ()
-    """Lines worth knowing, for example about a damaged checkpoint that was passed over."""
-
-    def get_job_id(self) -> str:
-        return self.job_id
-
-    def get_net_runtime(self) -> int:
-        """Milliseconds from start to end."""
-        return self.net_runtime_ms
+from penstock.common.metrics import MetricReading
 
 
 class JobClient(ABC):
@@ -47,3 +31,11 @@ class JobClient(ABC):
     @abstractmethod
     def progress(self) -> Any:
         """A picture of the running job (`penstock.jobmanager.progress.Progress`)."""
+
+    @abstractmethod
+    def get_accumulators(self) -> Future[dict[str, Any]]:
+        """The results of all accumulators so far, by name, over all subtasks."""
+
+    @abstractmethod
+    def metrics(self) -> list[MetricReading]:
+        """The metrics that user functions registered, as they were a moment ago."""

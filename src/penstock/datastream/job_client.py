@@ -6,19 +6,43 @@ import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any, Protocol
 
-from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.accumulators import checked_result
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
+from penstock.common.metrics import MetricReading
+from penstock.errors import ProgramError
+from penstock.jobmanager.job import Job
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.runner import JobRunner
+from penstock.jobmanager.reports import accumulator_results, readings_of
 
 _INTERRUPT_SECONDS = 2.0
+
+
+class Runner(Protocol):
+    """What runs a job, on a cluster or in a test. Its methods may be called from any thread."""
+
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def result(self) -> Future[JobExecutionResult]: ...
+
+    def status(self) -> JobStatus: ...
+
+    def progress(self) -> Progress: ...
+
+    def cancel(self) -> None: ...
+
+    def client_moved(self) -> None: ...
 
 
 class RunningJob(JobClient):
     """A job started by this program."""
 
-    def __init__(self, runner: JobRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     def get_job_id(self) -> str:
@@ -40,6 +64,18 @@ class RunningJob(JobClient):
 
     def progress(self) -> Progress:
         return self._runner.progress()
+
+    def get_accumulators(self) -> Future[dict[str, Any]]:
+        future: Future[dict[str, Any]] = Future()
+        results = accumulator_results(self._runner.progress().reports)
+        try:
+            future.set_result({name: checked_result(name, results) for name in results})
+        except ProgramError as error:
+            future.set_exception(error)
+        return future
+
+    def metrics(self) -> list[MetricReading]:
+        return list(readings_of(self._runner.progress().reports))
 
     def client_moved(self) -> None:
         self._runner.client_moved()

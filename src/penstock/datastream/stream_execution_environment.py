@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
-from penstock.common.job_client import JobClient, JobExecutionResult
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
@@ -17,7 +18,7 @@ from penstock.connectors.source import Source
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.data_stream import DataStream
-from penstock.datastream.job_client import RunningJob
+from penstock.datastream.job_client import Runner, RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.results import ClientResults, CloseableIterator
 from penstock.errors import InvalidParallelismError, ProgramError
@@ -36,6 +37,9 @@ _FOREVER_MS = 2**53
 class StreamExecutionEnvironment:
     """Builds a program and runs it on Spark."""
 
+    _make: ClassVar[Callable[[Configuration | None], StreamExecutionEnvironment] | None] = None
+    """Makes the environments of programs that are run by a test; see `penstock.testing`."""
+
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
         options.check_keys(self._configuration.to_dict())
@@ -45,7 +49,8 @@ class StreamExecutionEnvironment:
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
-        return StreamExecutionEnvironment(configuration)
+        make = StreamExecutionEnvironment._make or StreamExecutionEnvironment
+        return make(configuration)
 
     # --- settings -----------------------------------------------------------------------------
 
@@ -158,10 +163,13 @@ class StreamExecutionEnvironment:
         job = self._assemble(job_name)
         uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
         results = ClientResults(uids[collecting] if collecting is not None else None)
-        runner = _dispatcher(self._configuration).submit(job, results)
+        runner = self._start(job, results)
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()
         return RunningJob(runner), results
+
+    def _start(self, job: Job, results: ClientResults) -> Runner:
+        return _dispatcher(self._configuration).submit(job, results)
 
 
 _dispatchers: dict[int, tuple[ResourceManager, Dispatcher]] = {}

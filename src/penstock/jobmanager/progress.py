@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import SubtaskId
-from penstock.network.messages import SubtaskMetrics
+from penstock.network.messages import SubtaskMetrics, SubtaskReport
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,5 @@ class Progress:
     slots: dict[int, tuple[str, int]]
     """Host and process id by slot."""
     strangers: int
+    reports: dict[SubtaskId, SubtaskReport]
+    """What user functions registered; see `penstock.jobmanager.reports`."""

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import MIN_WATERMARK
+from penstock.common.accumulators import Accumulator
 from penstock.common.clock import Clock
 from penstock.errors import StateError
+from penstock.metrics import MetricGroup
 from penstock.runtime.functions import (
     KeyedProcessFunction,
     RuntimeContext,
     TimeDomain,
     TimerService,
 )
+from penstock.runtime.reporting import OperatorReport
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
@@ -34,10 +37,17 @@ class SubtaskInfo:
 class OperatorContext(RuntimeContext):
     """The RuntimeContext of one operator in one subtask."""
 
-    def __init__(self, name: str, info: SubtaskInfo, backend: HashMapBackend | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        info: SubtaskInfo,
+        backend: HashMapBackend | None,
+        report: OperatorReport,
+    ) -> None:
         self._name = name
         self._info = info
         self._backend = backend
+        self._report = report
 
     def get_task_name(self) -> str:
         return self._name
@@ -53,6 +63,15 @@ class OperatorContext(RuntimeContext):
 
     def get_attempt_number(self) -> int:
         return self._info.attempt
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._report.metrics
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        self._report.add_accumulator(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        return self._report.get_accumulator(name)
 
     def _state(self, state_descriptor: StateDescriptor) -> Any:
         if self._backend is None:

@@ -28,6 +28,7 @@ from penstock.runtime.context import (
     TimerContext,
 )
 from penstock.runtime.functions import TimeDomain
+from penstock.runtime.reporting import OperatorReport
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment
@@ -76,6 +77,7 @@ class RuntimeOperator:
     def __init__(self, node: StreamNode, info: SubtaskInfo) -> None:
         self.node = node
         self.info = info
+        self.report = OperatorReport()
 
     def open(self) -> None:
         """Open the user function."""
@@ -109,7 +111,7 @@ class RuntimeFunction(RuntimeOperator):
     def open(self) -> None:
         opener = getattr(self.operator.function, "open", None)
         if opener is not None and self.operator.method is not None:
-            opener(OperatorContext(self.node.name, self.info, self.backend))
+            opener(OperatorContext(self.node.name, self.info, self.backend, self.report))
         self._opened = True
 
     def close(self) -> None:
