@@ -12,5 +12,12 @@ starts a real cluster to kill.
 
 from penstock.testing.faults import FaultRates
 from penstock.testing.local_environment import LocalEnvironment, local_environment
+from penstock.testing.operator_harness import HarnessSnapshot, OperatorHarness
 
-__all__ = ["FaultRates", "LocalEnvironment", "local_environment"]
+__all__ = [
+    "FaultRates",
+    "HarnessSnapshot",
+    "LocalEnvironment",
+    "OperatorHarness",
+    "local_environment",
+]
