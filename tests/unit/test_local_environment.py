@@ -137,6 +137,28 @@ def test_metrics_of_a_running_job_can_be_read() -> None:
         assert client.get_accumulators().result()["total"] >= seen
 
 
+_failed: list[int] = []
+
+
+class FailOnce(Notice):
+    def map(self, value):
+        if value == 50 and not _failed:
+            _failed.append(value)
+            raise RuntimeError("once")
+        return super().map(value)
+
+
+def test_metrics_and_accumulators_count_the_last_attempt_only() -> None:
+    _failed.clear()
+    restart = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 1}
+    with local_environment(configuration=Configuration.from_dict(restart)) as env:
+        env.from_collection(range(90)).map(FailOnce()).filter(lambda n: False).print()
+        result = env.execute()
+        assert env.simulation.master.progress().restarts == 1
+    assert result.get_accumulator_result("total") == 90
+    assert [m.value for m in result.metrics] == [90]
+
+
 def test_what_still_runs_at_the_end_of_the_block_is_ended() -> None:
     with local_environment() as env:
         endless(env).print()

@@ -185,7 +185,8 @@ class MetricGroup:
             if value is not None:
                 yield name, value
 
-    def __bool__(self) -> bool:
+    def has_metrics(self) -> bool:
+        """Whether anything was registered yet; another thread may ask."""
         return bool(self._registered)
 
     def _register(self, name: str, metric: M) -> M:

@@ -25,7 +25,7 @@ class OperatorReport:
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.metrics) or bool(self.accumulators)
+        return self.metrics.has_metrics() or bool(self.accumulators)
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         if not isinstance(accumulator, Accumulator):

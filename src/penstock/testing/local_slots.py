@@ -16,6 +16,7 @@ from penstock.network.messages import Deploy
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.slot import Slot
 from penstock.runtime.subtask import Subtask
+from penstock.testing.simulated import SimulatedIo
 
 _MOST_TURNS = 1_000_000
 
@@ -50,28 +51,6 @@ class _Wires:
         return frames
 
 
-class _Io:
-    """Slow work, done when the slots have had their turn."""
-
-    def __init__(self) -> None:
-        self._queue: deque[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = deque()
-
-    def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
-        self._queue.append((work, done))
-
-    def run(self) -> bool:
-        worked = bool(self._queue)
-        while self._queue:
-            work, done = self._queue.popleft()
-            try:
-                result = work()
-            except Exception as error:
-                done(None, error)
-            else:
-                done(result, None)
-        return worked
-
-
 class LocalSlots:
     """Every slot of `graph`, its functions open. What the slots say goes to `heard`."""
 
@@ -85,7 +64,7 @@ class LocalSlots:
         self.graph = graph
         self._heard = heard
         self._told: deque[Any] = deque()
-        self._io = _Io()
+        self._io = SimulatedIo()
         inboxes: list[deque[list[bytes]]] = [deque() for _ in range(graph.slots)]
         try:
             program = cloudpickle.dumps(graph)
@@ -118,8 +97,9 @@ class LocalSlots:
         """Turn until nothing moves."""
         for _ in range(_MOST_TURNS):
             moved = [slot.turn() for slot in self._slots]
-            worked = self._io.run()
-            spoke = bool(self._told)
+            worked, spoke = bool(self._io.queue), bool(self._told)
+            while self._io.queue:
+                self._io.run_one()
             while self._told:
                 self._heard(self._told.popleft())
             if not (any(moved) or worked or spoke):

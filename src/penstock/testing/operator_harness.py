@@ -93,7 +93,11 @@ class OperatorHarness:
         self.parallelism = parallelism
         self.output: list[Any] = []
         """What came out so far. A test may clear it."""
-        self._slots = self._start(None)
+        try:
+            self._slots = self._start(None)
+        except BaseException:
+            self._feed.forget()
+            raise
 
     # --- input --------------------------------------------------------------------------------
 
