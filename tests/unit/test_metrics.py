@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import DistributionValue, IntCounter, MeterValue
 from penstock.common.accumulators import Accumulator
-from penstock.datastream import FlatMapFunction, MapFunction
+from penstock.datastream import FlatMapFunction, KeySelector, MapFunction
 from penstock.errors import ProgramError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.reports import accumulator_results, readings_of
@@ -170,6 +170,22 @@ def test_without_metrics_a_heartbeat_asks_for_nothing(cluster) -> None:
     run.run()
     assert slot.heartbeat().reports == {}
     assert all(message.report is None for message in run.of(AtEnd))
+
+
+class CountingSelector(KeySelector):
+    def open(self, runtime_context) -> None:
+        runtime_context.get_metrics_group()
+
+    def get_key(self, value):
+        return value
+
+
+def test_what_serves_several_subtasks_has_no_metrics(cluster) -> None:
+    def build(env):
+        env.from_collection([1]).key_by(CountingSelector()).reduce(max).print()
+
+    with pytest.raises(ProgramError, match="has no metrics or accumulators"):
+        cluster(build)
 
 
 class Careless(FlatMapFunction):

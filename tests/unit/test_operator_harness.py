@@ -11,8 +11,11 @@ from penstock.datastream import (
     AggregateFunction,
     FilterFunction,
     FlatMapFunction,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     MapFunction,
+    OutputTag,
+    ProcessFunction,
     ReduceFunction,
 )
 from penstock.datastream.state import (
@@ -230,6 +233,55 @@ def test_state_that_fits_no_operator_is_refused() -> None:
     with OperatorHarness(lambda s: s.map(Double())) as harness, pytest.raises(ProgramError) as info:
         harness.restore(snapshot)
     assert "has state of an operator" in str(info.value)
+
+
+TAG = OutputTag("odd", Types.LONG())
+
+
+class Split(ProcessFunction):
+    def process_element(self, value, ctx):
+        if value % 2:
+            yield TAG, value
+        else:
+            yield value
+
+
+def test_side_outputs_are_collected_apart() -> None:
+    with OperatorHarness(lambda s: s.process(Split()), side_outputs=[TAG]) as harness:
+        harness.process(1, 2, 3)
+        assert harness.output == [2] and harness.side_output(TAG) == [1, 3]
+        with pytest.raises(ProgramError, match=r"'other'.* is not collected"):
+            harness.side_output(OutputTag("other"))
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+
+
+class Limit(KeyedBroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        limit = ctx.get_broadcast_state(RULES).get("limit")
+        if limit is not None and value > limit:
+            yield value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put("limit", value)
+
+
+def limited(payments, rules):
+    return payments.key_by(lambda v: v % 3).connect(rules.broadcast(RULES)).process(Limit())
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_two_inputs_and_broadcast_state(parallelism: int) -> None:
+    with OperatorHarness(limited, parallelism=2, inputs=2) as harness:
+        harness.process(100)
+        harness.process(50, input=2)
+        harness.restore(harness.snapshot(), parallelism)
+        harness.process(40, 60)
+        assert harness.output == [60]
+        assert harness.broadcast_state("rules") == {"limit": 50}
+    with OperatorHarness(remember) as harness, pytest.raises(ProgramError, match="no operator"):
+        harness.broadcast_state("rules")
 
 
 class Fragile(KeyedProcessFunction):

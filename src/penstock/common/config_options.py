@@ -110,6 +110,7 @@ RESTART_DELAY = Option("restart-strategy.fixed-delay.delay", parse_duration_ms, 
 HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
+PROGRESS = Option("penstock.progress", one_of("auto", "table", "lines", "off"), "auto")
 MASTER: Option[str | None] = Option("spark.master", str, None)
 
 OPTIONS: tuple[Option[Any], ...] = tuple(

@@ -14,6 +14,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.common.metrics import MetricReading
 from penstock.errors import ProgramError
+from penstock.graph.job_graph import JobGraph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of
@@ -44,6 +45,11 @@ class RunningJob(JobClient):
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+
+    @property
+    def graph(self) -> JobGraph:
+        """The chained program that runs."""
+        return self._runner.job.graph.job
 
     def get_job_id(self) -> str:
         return self._runner.job.id

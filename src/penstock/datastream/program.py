@@ -20,6 +20,10 @@ class Upstream:
 
     node: int
     partitioning: Partitioning | None
+    tag: str | None = None
+    """The side output they come from; None: the main output."""
+    input: int = 0
+    """Which input of the next operator they are for."""
 
 
 @dataclass
@@ -46,7 +50,13 @@ class Program:
         """The program that ends in the sinks added since the last execute()."""
         wanted = self._needed_by(self._sinks() - self.executed)
         edges = [
-            StreamEdge(upstream.node, target, self._partitioning(upstream, target))
+            StreamEdge(
+                upstream.node,
+                target,
+                self._partitioning(upstream, target),
+                upstream.input,
+                upstream.tag,
+            )
             for target, upstreams in self.inputs.items()
             for upstream in upstreams
             if target in wanted

@@ -143,8 +143,13 @@ class StreamExecutionEnvironment:
     # --- running ------------------------------------------------------------------------------
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the program and wait for its end."""
-        return self._submit(job_name, None)[0].result()
+        """Run the program, show how it is doing (`penstock.progress`), and wait for its end."""
+        from penstock.datastream.live import shown
+
+        job = self._submit(job_name, None)[0]
+        mode = options.PROGRESS.read(self._configuration.to_dict())
+        with shown(mode, job.graph, job.progress):
+            return job.result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Run the program in the background."""

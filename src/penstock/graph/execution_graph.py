@@ -7,10 +7,11 @@ sender's share of an exchange with one receiver; it is named (edge, sender, rece
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+from penstock.graph.job_graph import JobEdge, JobGraph
 
 
 class SubtaskId(NamedTuple):
@@ -55,14 +56,19 @@ class ExecutionGraph:
         return [
             ChannelId(edge.id, sender, subtask.index)
             for edge in self.job.inputs(subtask.vertex)
-            for sender in _senders(edge, self.job.vertex(edge.source), subtask.index)
+            for sender in range(self.job.vertex(edge.source).parallelism)
+            if subtask.index in self._receivers(edge, sender)
         ]
 
     def output_channels(self, edge: JobEdge, sender: int) -> list[ChannelId]:
         """The channels of one sender on one edge, in the order partitioning counts them."""
-        target = self.job.vertex(edge.target)
-        receivers = [sender] if edge.partitioning.pointwise else range(target.parallelism)
+        receivers = self._receivers(edge, sender)
         return [ChannelId(edge.id, sender, receiver) for receiver in receivers]
+
+    def _receivers(self, edge: JobEdge, sender: int) -> Sequence[int]:
+        senders = self.job.vertex(edge.source).parallelism
+        receivers = self.job.vertex(edge.target).parallelism
+        return edge.partitioning.receivers(sender, senders, receivers)
 
     def sender_of(self, channel: ChannelId) -> SubtaskId:
         return SubtaskId(self.job.edges[channel.edge].source, channel.sender)
@@ -93,7 +99,3 @@ def build_execution_graph(job: JobGraph) -> ExecutionGraph:
         offsets.append((group, total))
         total += width
     return ExecutionGraph(job, total, tuple(offsets))
-
-
-def _senders(edge: JobEdge, source: JobVertex, receiver: int) -> list[int]:
-    return [receiver] if edge.partitioning.pointwise else list(range(source.parallelism))

@@ -19,6 +19,7 @@ class ChainEdge:
 
     source: int
     target: int
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class JobEdge:
     node: int
     target: int
     partitioning: Partitioning
+    input: int = 0
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class JobGraph:
             lines.append(f"[{vertex.id}] {vertex.name} x{vertex.parallelism} ({group})")
             for edge in self.outputs(vertex.id):
                 writer = next(node.name for node in vertex.nodes if node.id == edge.node)
+                writer += "" if edge.tag is None else f"/{edge.tag}"
                 lines.append(f"    {writer} --{edge.partitioning.name}--> [{edge.target}]")
         return "\n".join(lines)
 
@@ -105,7 +109,7 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
         head_of[node.id] = head
         members.setdefault(head, []).append(node)
         if fused is not None:
-            chained.setdefault(head, []).append(ChainEdge(fused.source, node.id))
+            chained.setdefault(head, []).append(ChainEdge(fused.source, node.id, fused.tag))
     index = {head: position for position, head in enumerate(members)}
     vertices = tuple(
         JobVertex(index[head], tuple(nodes), tuple(chained.get(head, ())))
@@ -119,6 +123,8 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
             edge.source,
             index[head_of[edge.target]],
             edge.partitioning,
+            edge.input,
+            edge.tag,
         )
         for number, edge in enumerate(exchanges)
     )

@@ -38,11 +38,17 @@ class FunctionOperator(Operator):
     """An operator around one user function.
 
     ``function`` is what the user gave: a callable, or an object whose method ``method`` is meant
-    and whose ``open`` and ``close`` are called around the run.
+    and whose ``open`` and ``close`` are called around the run. With a ``key_selector`` it is
+    applied per key; the key is read off the record again where it runs.
     """
 
     function: Any
     method: str | None
+    key_selector: Callable[[Any], Any] | None = None
+
+    @property
+    def keyed(self) -> bool:
+        return self.key_selector is not None
 
     def call(self) -> Callable[..., Any]:
         """The callable to apply to records."""
@@ -53,40 +59,69 @@ class FunctionOperator(Operator):
 
 @dataclass(frozen=True)
 class MapOperator(FunctionOperator):
-    pass
+    """One record for one."""
 
 
 @dataclass(frozen=True)
 class FlatMapOperator(FunctionOperator):
-    pass
+    """Any number of records for one."""
 
 
 @dataclass(frozen=True)
 class FilterOperator(FunctionOperator):
-    pass
+    """The records for which the function is true."""
 
 
 @dataclass(frozen=True)
-class KeyedOperator(FunctionOperator):
-    """A function that is applied per key; the key is read off the record again where it runs."""
-
-    key_selector: Callable[[Any], Any]
-
-    @property
-    def keyed(self) -> bool:
-        return True
+class ReduceOperator(FunctionOperator):
+    """A running reduction per key."""
 
 
 @dataclass(frozen=True)
-class ReduceOperator(KeyedOperator):
-    pass
+class ProcessOperator(FunctionOperator):
+    """A function that is called with a context, has side outputs and, if keyed, timers."""
 
 
 @dataclass(frozen=True)
-class ProcessOperator(KeyedOperator):
-    pass
+class TwoInputOperator(FunctionOperator):
+    """A function of two streams: ``method`` for records of the first, ``second_method`` else."""
+
+    second_method: str = ""
+    second_key_selector: Callable[[Any], Any] | None = None
+
+    def second_call(self) -> Callable[..., Any]:
+        return getattr(self.function, self.second_method)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class CoMapOperator(TwoInputOperator):
+    """One record for one, of either stream."""
+
+
+@dataclass(frozen=True)
+class CoFlatMapOperator(TwoInputOperator):
+    """Any number of records for one, of either stream."""
+
+
+@dataclass(frozen=True)
+class CoProcessOperator(TwoInputOperator):
+    """As ProcessOperator, for two streams."""
+
+
+@dataclass(frozen=True)
+class BroadcastProcessOperator(CoProcessOperator):
+    """The second stream goes to every subtask and writes the broadcast state; the first reads."""
+
+    states: tuple[str, ...] = ()
+    """The names of the broadcast states."""
+
+
+CONTEXT_OPERATORS = (ProcessOperator, CoProcessOperator)
+"""Whose functions are called with a context and may have side outputs."""
 
 
 @dataclass(frozen=True)
 class SinkOperator(Operator):
+    """The end of a stream."""
+
     sink: Sink

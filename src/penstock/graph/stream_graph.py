@@ -41,6 +41,7 @@ class StreamNode:
     chaining: Chaining = Chaining.ALWAYS
     slot_sharing_group: str = DEFAULT_SHARING_GROUP
     output_type: TypeInformation | None = None
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class StreamEdge:
     source: int
     target: int
     partitioning: Partitioning
+    input: int = 0
+    """Which input of `target` it feeds, where that has two."""
+    tag: str | None = None
+    """The side output of `source` that it carries; None: the main output."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other edges between operators, as part of a generated uid."""
+        side = "" if self.tag is None else f":{self.tag}"
+        return self.partitioning.name + side + (f":{self.input}" if self.input else "")
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ def _generated_uid(
     node: StreamNode, edges: Sequence[StreamEdge], uids: dict[int, str], used: dict[str, str]
 ) -> str:
     inputs = sorted(
-        f"{uids[edge.source]}:{edge.partitioning.name}" for edge in edges if edge.target == node.id
+        f"{uids[edge.source]}:{edge.identity}" for edge in edges if edge.target == node.id
     )
     twin = 0
     while True:

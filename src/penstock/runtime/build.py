@@ -15,8 +15,6 @@ from penstock.errors import FailureOrigin, PenstockError
 from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
-    FunctionOperator,
-    KeyedOperator,
     SinkOperator,
     SourceOperator,
 )
@@ -28,6 +26,7 @@ from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import user_error, user_frames
 from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.helpers import Helpers
 from penstock.runtime.operators import (
     RuntimeFunction,
     RuntimeKeyedFunction,
@@ -49,6 +48,7 @@ class BuiltSlot:
     senders: dict[ChannelId, OutputChannel]
     remote_senders: dict[ChannelId, OutputChannel]
     emitters: dict[tuple[SubtaskId, str], Emitter]
+    helpers: Helpers
 
 
 def build_slot(
@@ -85,7 +85,7 @@ class _Builder:
         if deploy.store is not None and deploy.store.in_memory:
             self._store = CarriedSegments(deploy.segments)
         self._gates: dict[SubtaskId, InputGate] = {}
-        self._built = BuiltSlot([], {}, {}, {}, {})
+        self._built = BuiltSlot([], {}, {}, {}, {}, Helpers())
         self._opened: list[RuntimeOperator] = []
 
     def build(self, fail: Callable[[BaseException], None]) -> BuiltSlot:
@@ -100,13 +100,16 @@ class _Builder:
                 # What went wrong first is what its author needs to see.
                 with contextlib.suppress(Exception):
                     operator.close()
+            self._built.helpers.close()
             raise
         return self._built
 
     def _gate(self, subtask: SubtaskId) -> None:
         channels = []
         for channel in self._graph.input_channels(subtask):
-            receiver = InputChannel(self._release(channel))
+            receiver = InputChannel(
+                self._release(channel), self._graph.job.edges[channel.edge].input
+            )
             channels.append(receiver)
             self._built.receivers[channel] = (None, receiver)  # type: ignore[assignment]
         if not channels:
@@ -173,36 +176,44 @@ class _Builder:
             if node.uid in snapshot.operators:
                 assert self._store is not None, "what is restored was stored"
                 operator.restore(snapshot.operators[node.uid], self._store)
+        info = self._info(vertex.head, subtask)
+        edges = self._graph.job.outputs(vertex.id)
+        self._open(vertex.head, subtask, lambda: self._built.helpers.open(vertex, edges, info))
         for node in vertex.nodes:
-            try:
-                operators[node.id].open()
-            except PenstockError:
-                raise
-            except Exception as error:
-                origin = FailureOrigin(node.name, subtask.index, vertex.parallelism)
-                user_tb = user_frames(error.__traceback__) or error.__traceback__
-                raise user_error(error, user_tb, origin) from None
+            self._open(node, subtask, operators[node.id].open)
         return operators
 
-    def _operator(
-        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
-    ) -> RuntimeOperator:
-        info = SubtaskInfo(
+    def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
+        try:
+            opener()
+        except PenstockError:
+            raise
+        except Exception as error:
+            origin = FailureOrigin(node.name, subtask.index, node.parallelism)
+            user_tb = user_frames(error.__traceback__) or error.__traceback__
+            raise user_error(error, user_tb, origin) from None
+
+    def _info(self, node: StreamNode, subtask: SubtaskId) -> SubtaskInfo:
+        return SubtaskInfo(
             self._job_id,
             self._deploy.attempt,
             subtask.index,
             node.parallelism,
             node.max_parallelism,
         )
+
+    def _operator(
+        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
+    ) -> RuntimeOperator:
+        info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
             return RuntimeSource(node, info, self._reader(spec, info, holder))
         if isinstance(spec, SinkOperator):
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
-        if isinstance(spec, KeyedOperator):
+        if spec.keyed:
             return RuntimeKeyedFunction(node, info, clock)
-        assert isinstance(spec, FunctionOperator)
-        return RuntimeFunction(node, info)
+        return RuntimeFunction(node, info, clock)
 
     def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
         def wake() -> None:
@@ -260,7 +271,9 @@ class _Builder:
             self._built.senders[channel] = sender
             channels.append(sender)
         node = next(n for n in self._graph.job.vertex(edge.source).nodes if n.id == edge.node)
-        immutable = node.output_type is not None and node.output_type.is_immutable()
+        # Of a side output's records no type is known here.
+        known = node.output_type if edge.tag is None else None
+        immutable = known is not None and known.is_immutable()
         settings = self._deploy.settings
         return Output(channels, room, settings.buffer_records, immutable or settings.object_reuse)
 

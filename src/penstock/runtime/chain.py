@@ -24,34 +24,47 @@ from __future__ import annotations
 import inspect
 import itertools
 import linecache
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.keys import Router
+from penstock.common.output_tag import OutputTag
 from penstock.errors import ProgramError, ResultShapeError
 from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
+    CONTEXT_OPERATORS,
+    CoFlatMapOperator,
+    CoMapOperator,
     FilterOperator,
     FlatMapOperator,
     FunctionOperator,
     MapOperator,
-    ProcessOperator,
     ReduceOperator,
     SinkOperator,
     SourceOperator,
+    TwoInputOperator,
 )
 from penstock.graph.partitioning import (
     BroadcastPartitioning,
     CustomPartitioning,
     HashPartitioning,
     RebalancePartitioning,
+    RescalePartitioning,
+    ShufflePartitioning,
 )
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.isolation import all_atomic, isolate
-from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeOperator, RuntimeSink
+from penstock.runtime.operators import (
+    RuntimeFunction,
+    RuntimeKeyedFunction,
+    RuntimeOperator,
+    RuntimeSink,
+)
 from penstock.runtime.output import Output, Room
+from penstock.state.kinds import NO_KEY
 
 _WRONG_SHAPES = frozenset({str, bytes, dict})
 _numbers = itertools.count()
@@ -82,7 +95,8 @@ class CompiledChain:
     source: str
     filename: str
     places: dict[int, Place]
-    process: Callable[[list[Any]], Iterator[None]]
+    process: tuple[Callable[[list[Any]], Iterator[None]], ...]
+    """One loop per input."""
     fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
 
 
@@ -90,7 +104,9 @@ def _nothing(_: Any) -> Iterator[None]:
     return iter(())
 
 
-EMPTY_CHAIN = CompiledChain("", "<chain: empty>", {}, _nothing, dict.fromkeys(TimeDomain, _nothing))
+EMPTY_CHAIN = CompiledChain(
+    "", "<chain: empty>", {}, (_nothing, _nothing), dict.fromkeys(TimeDomain, _nothing)
+)
 """For a subtask that has nothing left to run."""
 
 
@@ -127,11 +143,10 @@ class _Writer:
         self._variables = itertools.count()
 
     def compile(self) -> CompiledChain:
-        body_start = len(self._lines)
-        self._loop()
+        loops = self._loops()
         domains = self._timers()
-        body = self._lines[body_start:]
-        functions = ", ".join(["process", *(f"fire_{domain.value}" for domain in domains)])
+        body = self._lines
+        functions = ", ".join([*loops, *(f"fire_{domain.value}" for domain in domains)])
         # Everything the loops use is an argument of `make`: closure variables are faster than
         # globals, and the text shows exactly what the loops depend on.
         head = f"def make({', '.join(self._names)}):"
@@ -142,30 +157,37 @@ class _Writer:
         exec(compile(source, filename, "exec"), scope)
         made = scope["make"](**self._names)
         places = {line + 2: place for line, place in self._places.items()}
-        fire = dict(zip(domains, made[1:], strict=True))
-        return CompiledChain(source, filename, places, made[0], fire)
+        fire = dict(zip(domains, made[len(loops) :], strict=True))
+        return CompiledChain(source, filename, places, made[: len(loops)], fire)
 
     # --- the loops ----------------------------------------------------------------------------
 
-    def _loop(self) -> None:
-        self._line(0, "def process(values):")
+    def _loops(self) -> list[str]:
+        """A loop for every input of the head; their names."""
+        if not isinstance(self._vertex.head.operator, TwoInputOperator):
+            return [self._loop("process", second=False)]
+        return [self._loop("process", second=False), self._loop("process_2", second=True)]
+
+    def _loop(self, name: str, second: bool) -> str:
+        self._line(0, f"def {name}(values):")
         value = self._variable("v")
         self._line(1, f"for {value} in values:")
         head = self._vertex.head
         if isinstance(head.operator, SourceOperator):
             self._successors(head, value, 2)
         else:
-            self._operator(head, value, 2)
+            self._operator(head, value, 2, second)
         # A generator even where no output can lack room.
         self._line(1, "return")
         self._line(1, "yield")
+        return name
 
     def _timers(self) -> list[TimeDomain]:
         keyed = [
             (node, operator)
             for node in self._vertex.nodes
             if isinstance(operator := self._operators[node.id], RuntimeKeyedFunction)
-            and isinstance(node.operator, ProcessOperator)
+            and isinstance(node.operator, CONTEXT_OPERATORS)
         ]
         for domain in TimeDomain:
             self._line(0, f"def fire_{domain.value}(until):")
@@ -176,11 +198,11 @@ class _Writer:
         return list(TimeDomain)
 
     def _fire(self, node: StreamNode, operator: RuntimeKeyedFunction, domain: TimeDomain) -> None:
-        timers = operator.timers
+        timers, context_value = operator.timers, operator.timer_context(domain)
         queue = timers.event if domain is TimeDomain.EVENT_TIME else timers.processing
         assert isinstance(node.operator, FunctionOperator)
         pop = self._name(f"pop_{domain.value}", node, queue.pop_due)
-        context = self._name(f"context_{domain.value}", node, operator.timer_contexts[domain])
+        context = self._name(f"context_{domain.value}", node, context_value)
         keys = self._name("keys", node, operator.key_context)
         on_timer = self._name("on_timer", node, node.operator.function.on_timer)
         self._line(1, "while True:")
@@ -190,13 +212,13 @@ class _Writer:
         self._line(2, f"{context}.fired_at = timestamp")
         result = self._variable("r")
         self._line(2, f"{result} = {on_timer}(timestamp, {context})", node, "on_timer", "due")
-        self._results(node, node.operator.function.on_timer, result, "due", 2)
+        self._results(node, node.operator.function.on_timer, result, "due", 2, tagged=True)
         # Between two timers the slot may turn to something else.
         self._line(2, "yield")
 
     # --- operators ----------------------------------------------------------------------------
 
-    def _operator(self, node: StreamNode, value: str, depth: int) -> None:
+    def _operator(self, node: StreamNode, value: str, depth: int, second: bool = False) -> None:
         operator = node.operator
         if isinstance(operator, SinkOperator):
             runtime = self._operators[node.id]
@@ -205,22 +227,33 @@ class _Writer:
             self._line(depth, f"{write}({value})", node, "write", value)
             return
         assert isinstance(operator, FunctionOperator)
-        function = self._name("f", node, operator.call())
-        if isinstance(operator, MapOperator):
+        called: Callable[..., Any] = operator.call()
+        if second:
+            assert isinstance(operator, TwoInputOperator)
+            called = operator.second_call()
+        function = self._name("f2" if second else "f", node, called)
+        if isinstance(operator, ReduceOperator):
+            self._reduce(node, function, value, depth)
+            return
+        self._set_key(node, value, depth, second)
+        if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._variable("v")
             self._line(depth, f"{mapped} = {function}({value})", node, "map", value)
-            self._successors(node, mapped, depth)
+            # A rich function may keep in its state what it returns.
+            self._successors(node, mapped, depth, kept=operator.keyed)
         elif isinstance(operator, FilterOperator):
             self._line(depth, f"if {function}({value}):", node, "filter", value)
             self._successors(node, value, depth + 1)
-        elif isinstance(operator, FlatMapOperator):
+        elif isinstance(operator, FlatMapOperator | CoFlatMapOperator):
             result = self._variable("r")
             self._line(depth, f"{result} = {function}({value})", node, "flat_map", value)
-            self._results(node, operator.call(), result, value, depth)
-        elif isinstance(operator, ReduceOperator):
-            self._reduce(node, function, value, depth)
-        elif isinstance(operator, ProcessOperator):
-            self._process(node, function, value, depth)
+            self._results(node, called, result, value, depth)
+        elif isinstance(operator, CONTEXT_OPERATORS):
+            context = self._context(node, second)
+            result = self._variable("r")
+            call = f"{result} = {function}({value}, {context})"
+            self._line(depth, call, node, "process_element", value)
+            self._results(node, called, result, value, depth, tagged=True)
         else:
             raise ProgramError(f"operator {node.name!r}: no code for {operator.kind}")
 
@@ -229,21 +262,33 @@ class _Writer:
         assert isinstance(runtime, RuntimeKeyedFunction)
         return runtime
 
-    def _process(self, node: StreamNode, function: str, value: str, depth: int) -> None:
-        runtime = self._keyed(node)
-        keys = self._name("keys", node, runtime.key_context)
-        key_of = self._name("key_of", node, runtime.key_selector)
-        context = self._name("context", node, runtime.element_context)
+    def _set_key(self, node: StreamNode, value: str, depth: int, second: bool) -> None:
+        operator = node.operator
+        if not operator.keyed:
+            return
+        keys = self._name("keys", node, self._keyed(node).key_context)
+        assert isinstance(operator, FunctionOperator)
+        if not second:
+            key_of = self._name("key_of", node, operator.key_selector)
+        elif isinstance(operator, TwoInputOperator) and operator.second_key_selector is not None:
+            key_of = self._name("key_of2", node, operator.second_key_selector)
+        else:
+            # A record of a broadcast side has no key.
+            self._line(depth, f"{keys}.key = {self._constant('no_key', NO_KEY)}")
+            return
         self._line(depth, f"{keys}.key = {key_of}({value})", node, "key_by", value)
-        result = self._variable("r")
-        call = f"{result} = {function}({value}, {context})"
-        self._line(depth, call, node, "process_element", value)
-        assert isinstance(node.operator, FunctionOperator)
-        self._results(node, node.operator.call(), result, value, depth)
+
+    def _context(self, node: StreamNode, second: bool) -> str:
+        runtime = self._operators[node.id]
+        assert isinstance(runtime, RuntimeFunction)
+        if second:
+            return self._name("context2", node, runtime.second_context())
+        return self._name("context", node, runtime.element_context())
 
     def _reduce(self, node: StreamNode, function: str, value: str, depth: int) -> None:
         runtime = self._keyed(node)
-        key_of = self._name("key_of", node, runtime.key_selector)
+        assert isinstance(node.operator, FunctionOperator)
+        key_of = self._name("key_of", node, node.operator.key_selector)
         entries = self._name("entries", node, runtime.reduce_table.entries)
         changed = self._name("changed", node, runtime.reduce_table.changes.current)
         key, reduced = self._variable("g"), self._variable("v")
@@ -258,9 +303,18 @@ class _Writer:
         self._successors(node, reduced, depth, kept=True)
 
     def _results(
-        self, node: StreamNode, function: Any, result: str, record: str, depth: int
+        self,
+        node: StreamNode,
+        function: Any,
+        result: str,
+        record: str,
+        depth: int,
+        tagged: bool = False,
     ) -> None:
-        """Go through what `function` returned; of a generator the shape is known."""
+        """Go through what `function` returned; of a generator the shape is known.
+
+        With `tagged` a result may be one for a side output.
+        """
         each = self._variable("v")
         if not inspect.isgeneratorfunction(function):
             refuse = self._constant("refuse", _refuse)
@@ -268,32 +322,58 @@ class _Writer:
             check = f"elif {result}.__class__ in wrong_shapes: {refuse}({result})"
             self._line(depth, check, node, "check", record)
         self._line(depth, f"for {each} in {result}:", node, "iterate", record)
+        if tagged:
+            self._side_outputs(node, each, depth + 1)
         # What is yielded may be the function's own, to be changed and yielded again: its state.
         self._successors(node, each, depth + 1, kept=True)
 
+    def _side_outputs(self, node: StreamNode, value: str, depth: int) -> None:
+        """Take out what is `tag, record`. What nobody reads is dropped, as in Flink."""
+        tag = self._constant("output_tag", OutputTag)
+        pair = f"{value}.__class__ is tuple and len({value}) == 2 and {value}[0].__class__ is {tag}"
+        self._line(depth, f"if {pair}:")
+        read = {edge.tag: None for edge in self._vertex.chained if edge.source == node.id}
+        read |= {x.edge.tag: None for x in self._exchanges if x.edge.node == node.id}
+        names = [name for name in read if name is not None]
+        for name in names:
+            side = self._variable("v")
+            self._line(depth + 1, f"if {value}[0].tag_id == {name!r}:")
+            self._line(depth + 2, f"{side} = {value}[1]")
+            self._successors(node, side, depth + 2, kept=True, tag=name)
+        self._line(depth + 1, "continue")
+
     # --- what follows -------------------------------------------------------------------------
 
-    def _successors(self, node: StreamNode, value: str, depth: int, kept: bool = False) -> None:
+    def _successors(
+        self,
+        node: StreamNode,
+        value: str,
+        depth: int,
+        kept: bool = False,
+        tag: str | None = None,
+    ) -> None:
         """Pass `value` on; `kept` says that the operator itself holds on to it."""
         before = len(self._lines)
         # Exchanges first: they copy what they take, so a child may change it afterwards.
         for exchange in self._exchanges:
-            if exchange.edge.node == node.id:
+            if exchange.edge.node == node.id and exchange.edge.tag == tag:
                 self._emit(node, exchange, value, depth)
-        targets = [edge.target for edge in self._vertex.chained if edge.source == node.id]
+        edges = [edge for edge in self._vertex.chained if edge.source == node.id]
+        targets = [edge.target for edge in edges if edge.tag == tag]
         children = [child for child in self._vertex.nodes if child.id in targets]
         for child in children:
             needed_again = kept or child is not children[-1]
-            own = self._own(node, child, value, depth) if needed_again else value
+            immutable = tag is None and _immutable(node)
+            copied = needed_again and not immutable
+            own = self._own(node, child, value, depth) if copied else value
             self._operator(child, own, depth)
         if len(self._lines) == before:
             self._line(depth, "pass")
 
     def _own(self, node: StreamNode, child: StreamNode, value: str, depth: int) -> str:
         """The variable from which `child` takes a value that others still need as it is."""
-        immutable = node.output_type is not None and node.output_type.is_immutable()
         # A sink does not change what it is given.
-        if immutable or self._object_reuse or isinstance(child.operator, SinkOperator):
+        if self._object_reuse or isinstance(child.operator, SinkOperator):
             return value
         own, copy = self._variable("v"), self._constant("isolate", isolate)
         self._line(depth, f"{own} = {copy}({value})", node, "emit", value)
@@ -318,7 +398,11 @@ class _Writer:
         elif isinstance(partitioning, BroadcastPartitioning):
             self._line(depth, f"for {channel} in range({count}):")
             depth += 1
-        elif isinstance(partitioning, RebalancePartitioning) and count > 1:
+        elif isinstance(partitioning, ShufflePartitioning) and count > 1:
+            # Seeded, so that a run of the simulator can be repeated.
+            self._constant(f"random{number}", random.Random(number).random)
+            self._line(depth, f"{channel} = int(random{number}() * {count})")
+        elif isinstance(partitioning, RebalancePartitioning | RescalePartitioning) and count > 1:
             turns = itertools.cycle(range(count))
             self._constant(f"turn{number}", turns.__next__)
             self._line(depth, f"{channel} = turn{number}()")
@@ -361,6 +445,10 @@ class _Writer:
     def _constant(self, name: str, value: Any) -> str:
         self._names.setdefault(name, value)
         return name
+
+
+def _immutable(node: StreamNode) -> bool:
+    return node.output_type is not None and node.output_type.is_immutable()
 
 
 def _refuse(result: Any) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.common.accumulators import Accumulator
 from penstock.common.clock import Clock
-from penstock.errors import StateError
+from penstock.errors import ProgramError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.functions import (
     KeyedProcessFunction,
+    ProcessFunction,
     RuntimeContext,
     TimeDomain,
     TimerService,
@@ -42,7 +43,7 @@ class OperatorContext(RuntimeContext):
         name: str,
         info: SubtaskInfo,
         backend: HashMapBackend | None,
-        report: OperatorReport,
+        report: OperatorReport | None,
     ) -> None:
         self._name = name
         self._info = info
@@ -65,13 +66,22 @@ class OperatorContext(RuntimeContext):
         return self._info.attempt
 
     def get_metrics_group(self) -> MetricGroup:
-        return self._report.metrics
+        return self._reporting().metrics
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        self._report.add_accumulator(name, accumulator)
+        self._reporting().add_accumulator(name, accumulator)
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
-        return self._report.get_accumulator(name)
+        return self._reporting().get_accumulator(name)
+
+    def _reporting(self) -> OperatorReport:
+        if self._report is None:
+            raise ProgramError(
+                f"a key selector or partitioner at operator {self._name!r} serves several "
+                "subtasks and has no metrics or accumulators; let a function before or after it "
+                "have them"
+            )
+        return self._report
 
     def _state(self, state_descriptor: StateDescriptor) -> Any:
         if self._backend is None:
@@ -88,16 +98,11 @@ class OperatorContext(RuntimeContext):
     get_aggregating_state = _state
 
 
-class KeyedTimerService(TimerService):
-    """Timers of the current key of one operator."""
+class Times(TimerService):
+    """What time it is for an operator. Without keys there are no timers."""
 
-    def __init__(
-        self, key_context: KeyContext, clock: Clock, processing: TimerQueue, event: TimerQueue
-    ) -> None:
-        self._key_context = key_context
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.processing = processing
-        self.event = event
         self.watermark = MIN_WATERMARK
 
     def current_processing_time(self) -> int:
@@ -105,6 +110,26 @@ class KeyedTimerService(TimerService):
 
     def current_watermark(self) -> int:
         return self.watermark
+
+    def _refuse(self, timestamp: int) -> None:
+        raise ProgramError("timers belong to a key: call key_by() before this function")
+
+    register_processing_time_timer = _refuse
+    register_event_time_timer = _refuse
+    delete_processing_time_timer = _refuse
+    delete_event_time_timer = _refuse
+
+
+class KeyedTimerService(Times):
+    """Timers of the current key of one operator."""
+
+    def __init__(
+        self, key_context: KeyContext, clock: Clock, processing: TimerQueue, event: TimerQueue
+    ) -> None:
+        super().__init__(clock)
+        self._key_context = key_context
+        self.processing = processing
+        self.event = event
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         self.processing.register(self._key_context.key, timestamp)
@@ -117,6 +142,19 @@ class KeyedTimerService(TimerService):
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         self.event.delete(self._key_context.key, timestamp)
+
+
+class UnkeyedContext(ProcessFunction.Context):
+    """The context of `process_element` without a key."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+
+    def timestamp(self) -> int | None:
+        return None
+
+    def timer_service(self) -> TimerService:
+        return self._times
 
 
 class ElementContext(KeyedProcessFunction.Context):

@@ -142,6 +142,13 @@ class KeySelector(Function):
         """The key of a record; the same record must always give the same key."""
 
 
+class NullByteKeySelector(KeySelector):
+    """One key for all records."""
+
+    def get_key(self, value: Any) -> Any:
+        return 0
+
+
 class Partitioner(Function):
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
@@ -168,6 +175,27 @@ class TimerService(ABC):
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None: ...
+
+
+class ProcessFunction(Function):
+    """A function of one record at a time, with side outputs; without state or timers."""
+
+    class Context(ABC):
+        """The time of the record. Not to be kept after the call."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None: ...
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """What time it is. Timers need a keyed stream."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        """Called for every record; may be a generator, or return an iterable or None.
+
+        A result `tag, record` with an OutputTag goes to that side output.
+        """
 
 
 class KeyedProcessFunction(Function):

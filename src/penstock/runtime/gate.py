@@ -21,9 +21,20 @@ from penstock.network.frames import load_element
 class InputChannel:
     """The receiver's end of one channel."""
 
-    __slots__ = ("blocked", "ended", "listed", "queue", "release", "sequence", "watermark")
+    __slots__ = (
+        "blocked",
+        "ended",
+        "input",
+        "listed",
+        "queue",
+        "release",
+        "sequence",
+        "watermark",
+    )
 
-    def __init__(self, release: Callable[[], None]) -> None:
+    def __init__(self, release: Callable[[], None], input: int = 0) -> None:
+        self.input = input
+        """Which of its operator's inputs it feeds."""
         self.queue: deque[Element | bytes] = deque()
         self.release = release
         """Gives one buffer's credit back to the sender."""
@@ -48,6 +59,8 @@ class InputGate:
         self._arrived: set[int] = set()
         self._last_barrier = 0
         self._alignment_started = 0
+        self.input = 0
+        """Which input the batch that `poll` gave last belongs to."""
         self.alignment_ns = 0
         """How long the last barrier waited for its siblings."""
 
@@ -78,6 +91,7 @@ class InputGate:
             element = channel.queue.popleft()
             if isinstance(element, list | bytes):
                 self._list(channel)
+                self.input = channel.input
                 channel.release()
                 return element if isinstance(element, list) else load_element(element)
             self._control(channel, element)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.store import SegmentStore
@@ -18,17 +19,27 @@ from penstock.common.plain import Plain
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
 from penstock.errors import SinkError, StorageError
-from penstock.graph.operators import FunctionOperator, KeyedOperator, ReduceOperator
+from penstock.graph.operators import BroadcastProcessOperator, FunctionOperator, ReduceOperator
 from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.broadcast_context import (
+    KeyedReadingContext,
+    ReadingContext,
+    ReadingTimerContext,
+    WritingContext,
+)
 from penstock.runtime.context import (
     ElementContext,
     KeyedTimerService,
     OperatorContext,
     SubtaskInfo,
     TimerContext,
+    Times,
+    UnkeyedContext,
 )
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.reporting import OperatorReport
+from penstock.state.broadcast import KIND as BROADCAST
+from penstock.state.broadcast import BroadcastBackend
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment
@@ -101,12 +112,46 @@ class RuntimeOperator:
 class RuntimeFunction(RuntimeOperator):
     """An operator around a user function."""
 
-    def __init__(self, node: StreamNode, info: SubtaskInfo) -> None:
+    def __init__(self, node: StreamNode, info: SubtaskInfo, clock: Clock) -> None:
         super().__init__(node, info)
         assert isinstance(node.operator, FunctionOperator)
         self.operator: FunctionOperator = node.operator
         self.backend: HashMapBackend | None = None
+        self.times = Times(clock)
+        self.broadcast: BroadcastBackend | None = None
+        if isinstance(self.operator, BroadcastProcessOperator):
+            self.broadcast = BroadcastBackend(self.operator.states)
         self._opened = False
+
+    def element_context(self) -> Any:
+        """What a function with a context is called with for records of the first input."""
+        if self.broadcast is not None:
+            return ReadingContext(self.times, self.broadcast)
+        return UnkeyedContext(self.times)
+
+    def second_context(self) -> Any:
+        """The same for the second input."""
+        if self.broadcast is not None:
+            return WritingContext(self.times, self.broadcast)
+        return self.element_context()
+
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
+        for handle in snapshot.segments:
+            data = store.read_segment(handle.path)
+            handle.verify(data)
+            self._take_over(list(decode_segment(data, range(0))))
+
+    def _take_over(self, blocks: list[GroupBlock]) -> None:
+        for block in blocks:
+            if block.kind == BROADCAST and self.broadcast is not None:
+                self.broadcast.restore(block)
+
+    def cut(self, checkpoint: int) -> OperatorCut:
+        return OperatorCut(self.node.uid, checkpoint, blocks=tuple(self._whole()))
+
+    def _whole(self) -> list[GroupBlock]:
+        """State that is written in full every time."""
+        return [] if self.broadcast is None else self.broadcast.blocks()
 
     def open(self) -> None:
         opener = getattr(self.operator.function, "open", None)
@@ -125,9 +170,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
     """An operator with keyed state and timers."""
 
     def __init__(self, node: StreamNode, info: SubtaskInfo, clock: Clock) -> None:
-        super().__init__(node, info)
-        assert isinstance(node.operator, KeyedOperator)
-        self.key_selector = node.operator.key_selector
+        super().__init__(node, info, clock)
         self.key_context = KeyContext()
         self.state = HashMapBackend(self.key_context, info.max_parallelism)
         self.backend = self.state
@@ -140,30 +183,43 @@ class RuntimeKeyedFunction(RuntimeFunction):
         for handle in snapshot.segments:
             data = store.read_segment(handle.path)
             handle.verify(data)
-            self.state.restore(decode_segment(data, self._groups))
+            blocks = list(decode_segment(data, self._groups))
+            self.state.restore(block for block in blocks if block.kind != BROADCAST)
+            self._take_over(blocks)
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self._groups.start, self._groups.stop - 1)
         if all((h.first_group, h.last_group) == own for h in snapshot.segments):
             self._settled = snapshot.segments
 
     def open(self) -> None:
-        self.timers = KeyedTimerService(
+        self.timers = self.times = KeyedTimerService(
             self.key_context,
             self._clock,
             TimerQueue(self.state.table("__processing_timers", "timers")),
             TimerQueue(self.state.table("__event_timers", "timers")),
         )
-        self.element_context = ElementContext(self.key_context, self.timers)
-        self.timer_contexts = {
-            domain: TimerContext(self.key_context, self.timers, domain) for domain in TimeDomain
-        }
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()
 
+    def element_context(self) -> Any:
+        if self.broadcast is None:
+            return ElementContext(self.key_context, self.timers)
+        context = KeyedReadingContext(self.key_context, self.timers)
+        context.backend = self.broadcast
+        return context
+
+    def timer_context(self, domain: TimeDomain) -> TimerContext:
+        """What `on_timer` is called with."""
+        if self.broadcast is None:
+            return TimerContext(self.key_context, self.timers, domain)
+        context = ReadingTimerContext(self.key_context, self.timers, domain)
+        context.backend = self.broadcast
+        return context
+
     def cut(self, checkpoint: int) -> OperatorCut:
         full = not self._settled or len(self._settled) >= MAX_SEGMENT_CHAIN
-        blocks = tuple(self.state.cut(checkpoint, full))
+        blocks = (*self.state.cut(checkpoint, full), *self._whole())
         base = () if full else self._settled
         return OperatorCut(self.node.uid, checkpoint, base, blocks, self._groups)
 

@@ -254,4 +254,5 @@ class Slot:
     def close(self) -> list[Exception]:
         """Close every function, reader and writer. Afterwards nothing of the attempt acts."""
         self.failed = True
-        return [error for task in self._circle for error in task.close()]
+        errors = [error for task in self._circle for error in task.close()]
+        return errors + self._built.helpers.close()

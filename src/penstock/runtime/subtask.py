@@ -34,6 +34,7 @@ from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.gate import InputGate
 from penstock.runtime.operators import (
+    RuntimeFunction,
     RuntimeKeyedFunction,
     RuntimeOperator,
     RuntimeSink,
@@ -87,6 +88,7 @@ class Subtask:
         self._work: Iterator[None] | None = None
         self._batch: list[Any] = []
         self._position = 0
+        self._input = 0
         self._most = parts.step_records
         self._quota = 1
         self._asked_for_split = False
@@ -190,7 +192,7 @@ class Subtask:
         if element is None:
             return None, 0
         if isinstance(element, list):
-            self._batch, self._position = element, 0
+            self._batch, self._position, self._input = element, 0, self.gate.input
             return self._take()
         if isinstance(element, Watermark):
             return self._advance(element.timestamp), 0
@@ -211,7 +213,7 @@ class Subtask:
         if self._position >= len(batch):
             self._batch, self._position = [], 0
         self.records_in += len(values)
-        return self.chain.process(values), len(values)
+        return self.chain.process[self._input](values), len(values)
 
     def _read(self, source: RuntimeSource) -> tuple[Iterator[None] | None, int]:
         requested = self._requested
@@ -224,7 +226,7 @@ class Subtask:
         values = source.reader.poll(self._quota)
         if values:
             self.records_in += len(values)
-            return self.chain.process(values), len(values)
+            return self.chain.process[0](values), len(values)
         if values is not None:
             self._source_idle = True
         elif self._no_more_splits:
@@ -237,8 +239,9 @@ class Subtask:
     def _advance(self, timestamp: int) -> Iterator[None]:
         """Let time pass: timers first, then the watermark goes downstream."""
         self._watermark = timestamp
-        for operator in self._keyed:
-            operator.timers.watermark = timestamp
+        for operator in self.operators:
+            if isinstance(operator, RuntimeFunction):
+                operator.times.watermark = timestamp
         yield from self.chain.fire[TimeDomain.EVENT_TIME](timestamp)
         for output in self.outputs:
             output.control(Watermark(timestamp))

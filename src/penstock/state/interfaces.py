@@ -123,3 +123,47 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def __iter__(self) -> Iterator[K]: ...
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """A map that is the same in every subtask, as the stream that does not write it sees it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of `key`, None if there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool: ...
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]: ...
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]: ...
+
+    @abstractmethod
+    def values(self) -> Iterable[V]: ...
+
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[K]: ...
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """The same map as the broadcast stream writes it; every subtask writes its own copy."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None: ...
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V]) -> None: ...
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove `key`; nothing happens if it is not there."""

@@ -11,6 +11,7 @@ import decimal
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from penstock.errors import StateError
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ReducingStateDescriptor,
@@ -35,13 +36,27 @@ _ATOMIC = frozenset(
 )
 
 
+class _NoKey:
+    """In the place of a key where there is none: looking something up under it is an error."""
+
+    def __hash__(self) -> int:
+        raise StateError(
+            "there is no current key here: keyed state and timers can be used while a record of "
+            "the keyed stream or a timer is processed, not in open(), close() or "
+            "process_broadcast_element()"
+        )
+
+
+NO_KEY = _NoKey()
+
+
 class KeyContext:
     """The key that the operator is working on."""
 
     __slots__ = ("key",)
 
     def __init__(self) -> None:
-        self.key: Any = None
+        self.key: Any = NO_KEY
 
 
 class _HashMapState:

@@ -22,6 +22,9 @@ _HEADER = struct.Struct("<4sHI")
 _MAGIC = b"PSEG"
 _VERSION = 1
 
+NO_GROUP = -1
+"""The group of a block that belongs to the subtask as a whole and to no key."""
+
 
 @dataclass(frozen=True)
 class GroupBlock:
@@ -44,7 +47,7 @@ def encode_segment(blocks: list[GroupBlock]) -> bytes:
 
 
 def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
-    """The blocks of a verified segment that lie in `groups`."""
+    """The blocks of a verified segment that lie in `groups` or in none."""
     try:
         magic, version, head_length = _HEADER.unpack_from(data)
         start = _HEADER.size + head_length
@@ -54,5 +57,5 @@ def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
     if magic != _MAGIC or version != _VERSION:
         raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
     for state, kind, group, offset, length in index:
-        if group in groups:
+        if group in groups or group == NO_GROUP:
             yield GroupBlock(state, kind, group, data[start + offset : start + offset + length])

@@ -57,6 +57,8 @@ class LocalEnvironment(StreamExecutionEnvironment):
         self.filesystem = FaultyFileSystem(random.Random(seed), self._rates)
         """A file system in memory that takes part in the faults: its files by path."""
         self._runners: list[SimulatedRunner] = []
+        if not self._configuration.contains_key(options.PROGRESS.key):
+            self._set(options.PROGRESS, "off")
         if self._rates.budget > 0:
             self._default_checkpoints()
 

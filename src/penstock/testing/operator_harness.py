@@ -22,6 +22,7 @@ from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common.accumulators import checked_result
 from penstock.common.keys import Router
 from penstock.common.metrics import MetricReading
+from penstock.common.output_tag import OutputTag
 from penstock.common.settings import RuntimeSettings
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
@@ -43,12 +44,13 @@ from penstock.network.messages import (
     SplitRequest,
     Trigger,
 )
-from penstock.runtime.operators import RuntimeKeyedFunction
+from penstock.runtime.operators import RuntimeFunction, RuntimeKeyedFunction, RuntimeOperator
 from penstock.testing.fed_source import FedSource, Feed
 from penstock.testing.local_slots import LocalSlots, ManualClock
 
-_SOURCE = "harness-source"
+_SOURCE = "harness-source-"
 _OUTPUT = "harness-output"
+_SIDE_OUTPUT = "harness-side-output-"
 
 
 @dataclass(frozen=True)
@@ -66,23 +68,27 @@ class HarnessSnapshot:
 class OperatorHarness:
     """Runs what `build` adds to a stream.
 
-    `build` is called with the stream of the records that are processed and returns the stream
-    whose records are the output: `lambda stream: stream.map(Parse())`. Function objects are
-    pickled for every subtask, as on a cluster, so a test sees what a function does by its output,
-    its state and its metrics, not by looking at the object that it made.
+    `build` is called with the stream of the records that are processed (with as many streams as
+    there are `inputs`) and returns the stream whose records are the output:
+    `lambda stream: stream.map(Parse())`. Function objects are pickled for every subtask, as on a
+    cluster, so a test sees what a function does by its output, its state and its metrics, not by
+    looking at the object that it made.
     """
 
     def __init__(
         self,
-        build: Callable[[DataStream], DataStream],
+        build: Callable[..., DataStream],
         parallelism: int = 1,
+        inputs: int = 1,
+        side_outputs: Iterable[OutputTag] = (),
         max_parallelism: int = 128,
         processing_time: int = 0,
     ) -> None:
         self._build = build
         self._max_parallelism = max_parallelism
         self._clock = ManualClock(processing_time)
-        self._feed = Feed()
+        self._feeds = [Feed() for _ in range(inputs)]
+        self._sides: dict[str, list[Any]] = {tag.tag_id: [] for tag in side_outputs}
         self._acknowledged: dict[SubtaskId, SubtaskSnapshot] = {}
         self._segments: dict[str, bytes] = {}
         self._error: BaseException | None = None
@@ -96,16 +102,16 @@ class OperatorHarness:
         try:
             self._slots = self._start(None)
         except BaseException:
-            self._feed.forget()
+            self._forget_feeds()
             raise
 
     # --- input --------------------------------------------------------------------------------
 
-    def process(self, *values: Any) -> None:
-        """Let records come, one after another."""
+    def process(self, *values: Any, input: int = 1) -> None:
+        """Let records come, one after another, on the first input or on another."""
         for value in values:
             self._check()
-            self._feed.put(value)
+            self._feeds[input - 1].put(value)
             self._run()
 
     def advance_processing_time(self, ms: int) -> None:
@@ -136,7 +142,8 @@ class OperatorHarness:
     def end_input(self) -> None:
         """There are no more records: event time comes to its end, and all its timers fire."""
         self._check()
-        self._feed.end()
+        for feed in self._feeds:
+            feed.end()
         self._run()
 
     # --- looking ------------------------------------------------------------------------------
@@ -153,7 +160,9 @@ class OperatorHarness:
         """
         found: list[Any] = []
         known: set[str] = set()
-        for operator in self._keyed_operators():
+        for operator in self._operators():
+            if not isinstance(operator, RuntimeKeyedFunction):
+                continue
             states = operator.state.bound()
             known.update(states)
             owner = Router(operator.info.max_parallelism, operator.info.parallelism)[key]
@@ -164,6 +173,21 @@ class OperatorHarness:
         if len(found) > 1:
             raise ProgramError(f"state {name!r} is in several operators; test them one by one")
         return found[0]
+
+    def broadcast_state(self, name: str) -> dict[Any, Any]:
+        """What the broadcast state `name` holds, which is the same in every subtask."""
+        for operator in self._operators():
+            if isinstance(operator, RuntimeFunction) and operator.broadcast is not None:
+                return dict(operator.broadcast.read_only(name).items())
+        raise ProgramError("there is no operator with broadcast state")
+
+    def side_output(self, output_tag: OutputTag) -> list[Any]:
+        """What was sent to a side output so far; the tag must be among `side_outputs`."""
+        if output_tag.tag_id not in self._sides:
+            raise ProgramError(
+                f"{output_tag!r} is not collected: name it in OperatorHarness(side_outputs=...)"
+            )
+        return self._sides[output_tag.tag_id]
 
     def metrics(self) -> list[MetricReading]:
         """The metrics that the functions registered, as they are now."""
@@ -206,8 +230,9 @@ class OperatorHarness:
             raise ProgramError("this harness is closed")
         self._slots.close()
         self._error = None
-        self._feed.values.clear()
-        self._feed.ended = False
+        for feed in self._feeds:
+            feed.values.clear()
+            feed.ended = False
         self.parallelism = parallelism or self.parallelism
         self._attempt = max(self._attempt, snapshot.attempt)
         self._checkpoint = max(self._checkpoint, snapshot.checkpoint)
@@ -222,7 +247,7 @@ class OperatorHarness:
         if self._closed:
             return
         self._closed = True
-        self._feed.forget()
+        self._forget_feeds()
         for error in self._slots.close():
             raise error
 
@@ -255,19 +280,29 @@ class OperatorHarness:
     def _graph(self) -> ExecutionGraph:
         env = StreamExecutionEnvironment()
         env.set_parallelism(self.parallelism).set_max_parallelism(self._max_parallelism)
-        source, no_watermarks = FedSource(self._feed), WatermarkStrategy.no_watermarks()
-        stream = env.from_source(source, no_watermarks, "harness").uid(_SOURCE).set_parallelism(1)
-        # Said here, or it would depend on the parallelism, and with it the uids of operators.
-        stream = stream.rebalance()
-        self._build(stream).sink_to(CollectSink()).uid(_OUTPUT)
+        output = self._build(*(self._input(env, feed) for feed in self._feeds))
+        output.sink_to(CollectSink()).uid(_OUTPUT)
+        for tag in self._sides:
+            side = output.get_side_output(OutputTag(tag))
+            side.sink_to(CollectSink()).uid(f"{_SIDE_OUTPUT}{tag}")
         return build_execution_graph(build_job_graph(env._program.stream_graph(), "harness"))
+
+    def _input(self, env: StreamExecutionEnvironment, feed: Feed) -> DataStream:
+        source, no_watermarks = FedSource(feed), WatermarkStrategy.no_watermarks()
+        stream = env.from_source(source, no_watermarks, "harness").set_parallelism(1)
+        # Said here, or it would depend on the parallelism, and with it the uids of operators.
+        return stream.uid(f"{_SOURCE}{self._feeds.index(feed)}").rebalance()
+
+    def _forget_feeds(self) -> None:
+        for feed in self._feeds:
+            feed.forget()
 
     def _check(self) -> None:
         if self._closed:
             raise ProgramError("this harness is closed")
         if self._error is not None:
             raise ProgramError("a function has failed; restore() a snapshot to go on")
-        if self._feed.ended:
+        if self._feeds[0].ended:
             raise ProgramError("the input has ended; restore() a snapshot to go on")
 
     def _run(self) -> None:
@@ -277,7 +312,9 @@ class OperatorHarness:
 
     def _hear(self, message: Any) -> None:
         if isinstance(message, Emitted):
-            self.output.extend(pickle.loads(value) for value in message.values)
+            side = message.uid.removeprefix(_SIDE_OUTPUT)
+            collected = self.output if side == message.uid else self._sides[side]
+            collected.extend(pickle.loads(value) for value in message.values)
             subtask = SubtaskId(*message.subtask)
             credit = EmitCredit(self._attempt, subtask, message.uid, 1)
             self._slots.tell_subtask(subtask, credit)
@@ -292,11 +329,9 @@ class OperatorHarness:
         elif isinstance(message, Decline):
             self._error = self._error or ProgramError(f"the snapshot failed: {message.reason}")
 
-    def _keyed_operators(self) -> Iterable[RuntimeKeyedFunction]:
+    def _operators(self) -> Iterable[RuntimeOperator]:
         for task in self._slots.subtasks():
-            for operator in task.operators:
-                if isinstance(operator, RuntimeKeyedFunction):
-                    yield operator
+            yield from task.operators
 
     def _reports(self) -> Reports:
         reports = {task.id: task.report() for task in self._slots.subtasks()}

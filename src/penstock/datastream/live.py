@@ -1,0 +1,124 @@
+"""A running job, shown: as a table that keeps itself current, or as a line now and then.
+
+In a terminal and in a notebook the table stays in place and what the program prints appears above
+it. Elsewhere (a log file, a pipe) one line says how the job is doing, at growing distances.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from penstock.datastream.rates import VertexRates, vertex_rates
+from penstock.graph.job_graph import JobGraph
+from penstock.jobmanager.progress import Progress
+
+_REFRESH_SECONDS = 0.5
+_FIRST_LINE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+@contextlib.contextmanager
+def shown(
+    mode: str, graph: JobGraph, progress: Callable[[], Progress], console: Console | None = None
+) -> Iterator[None]:
+    """Show the job while the block runs: `mode` is auto, table, lines or off."""
+    console = console or Console(stderr=True)
+    if mode == "auto":
+        mode = "table" if console.is_terminal or console.is_jupyter else "lines"
+    if mode == "off":
+        yield
+        return
+    show = _as_table if mode == "table" else _as_lines
+    stop = threading.Event()
+    arguments = (console, graph, progress, stop)
+    thread = threading.Thread(target=show, args=arguments, name="penstock-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _as_table(
+    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+) -> None:
+    before, seen_at = progress(), time.monotonic()
+    # What is left on the screen at the end is the last picture, not an empty place.
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            ended = stop.wait(_REFRESH_SECONDS)
+            now, after = time.monotonic(), progress()
+            rates = vertex_rates(graph, before, after, now - seen_at)
+            live.update(picture(graph.name, rates, after), refresh=True)
+            if ended:
+                return
+            before, seen_at = after, now
+
+
+def _as_lines(
+    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+) -> None:
+    before, seen_at, pause = progress(), time.monotonic(), _FIRST_LINE_SECONDS
+    while not stop.wait(pause):
+        now, after = time.monotonic(), progress()
+        rates = vertex_rates(graph, before, after, now - seen_at)
+        console.print(line(graph.name, rates, after), soft_wrap=True, highlight=False)
+        before, seen_at = after, now
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def picture(name: str, rates: list[VertexRates], progress: Progress) -> Group:
+    """The table."""
+    table = Table(title=name, title_justify="left")
+    table.add_column("operators", overflow="fold")
+    for header in ("x", "in/s", "out/s", "busy", "backpressured", "idle", "queued"):
+        table.add_column(header, justify="right")
+    busiest = max((rate.busy for rate in rates), default=0.0)
+    for rate in rates:
+        # The busy one behind backpressured ones is the bottleneck: what a reader looks for.
+        style = "bold" if rate.busy == busiest and rate.busy > 0.5 else ""
+        table.add_row(
+            rate.name,
+            str(rate.parallelism),
+            f"{rate.records_in:,.0f}",
+            f"{rate.records_out:,.0f}",
+            f"{rate.busy:.0%}",
+            f"{rate.backpressured:.0%}",
+            f"{rate.idle:.0%}",
+            str(rate.queued),
+            style=style,
+        )
+    return Group(table, Text(_summary(progress)))
+
+
+def line(name: str, rates: list[VertexRates], progress: Progress) -> str:
+    """The same in one line: what flows in and out, and who is busiest."""
+    read = sum(rate.records_in for rate in rates[:1])
+    text = f"{name}: {_summary(progress)}; {read:,.0f} records/s"
+    if rates:
+        busiest = max(rates, key=lambda rate: rate.busy)
+        text += f"; busiest: {busiest.name} ({busiest.busy:.0%})"
+    return text
+
+
+def _summary(progress: Progress) -> str:
+    parts = [
+        progress.status.value.lower(),
+        f"attempt {progress.attempt}",
+        f"{progress.completed_checkpoints} checkpoints",
+    ]
+    if progress.last_checkpoint_ms is not None:
+        parts.append(f"the last took {progress.last_checkpoint_ms} ms")
+    if progress.failed_checkpoints:
+        parts.append(f"{progress.failed_checkpoints} failed")
+    parts.append(f"{progress.restarts} restarts")
+    return ", ".join(parts)

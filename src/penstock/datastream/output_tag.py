@@ -1,0 +1,5 @@
+"""Side outputs, by PyFlink's names."""
+
+from penstock.common.output_tag import OutputTag
+
+__all__ = ["OutputTag"]
