@@ -76,6 +76,18 @@ def test_faults_happen_when_asked_for_only() -> None:
     assert faults > 0
 
 
+def test_jobs_with_faults_run_one_after_another_and_each_has_its_own() -> None:
+    rates = FaultRates(crash=0.05, storage_error=0.05, budget=2)
+    with local_environment(1, faults=rates) as env:
+        for _ in range(5):
+            assert sorted(counts(env).execute_and_collect()) == COUNTED
+            assert 1 <= len(env.faults) <= 2
+        endless(env).print()
+        env.execute_async()
+        with pytest.raises(ProgramError, match="one job at a time"):
+            counts(env).execute_and_collect()
+
+
 def test_a_seed_decides_the_run() -> None:
     def digest(seed: int) -> str:
         with local_environment(seed, faults=True) as env:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import SubtaskId
@@ -23,5 +23,5 @@ class Progress:
     slots: dict[int, tuple[str, int]]
     """Host and process id by slot."""
     strangers: int
-    reports: dict[SubtaskId, SubtaskReport]
+    reports: dict[SubtaskId, SubtaskReport] = field(default_factory=dict)
     """What user functions registered; see `penstock.jobmanager.reports`."""

@@ -25,7 +25,7 @@ from penstock.datastream.results import ClientResults
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ProgramError
 from penstock.jobmanager.job import Job
-from penstock.testing.faults import FaultRates, FaultyFileSystem
+from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem
 from penstock.testing.simulated_runner import SimulatedRunner
 from penstock.testing.simulator import Simulation
 
@@ -86,6 +86,11 @@ class LocalEnvironment(StreamExecutionEnvironment):
         self.filesystem.forget()
 
     def _start(self, job: Job, results: ClientResults) -> Runner:
+        if self._rates.budget > 0:
+            # One storage, one clock that says when it fails: two jobs would upset each other.
+            if any(not runner.result.done() for runner in self._runners):
+                raise ProgramError("with faults an environment runs one job at a time")
+            self.filesystem.budget = FaultBudget(self._rates.budget)
         if job.store is not None:
             job.store.prepare()
         job = replace(job, settings=self._finely_cut(job.settings))

@@ -36,6 +36,7 @@ class SimulatedRunner:
         self.job = job
         self.result: Future[JobExecutionResult] = Future()
         self.simulation = Simulation(seed, job, rates, filesystem, listener.deliver)
+        self._filesystem = filesystem
         self._listener = listener
         self._cancelled = threading.Event()
         self._moved = threading.Condition()
@@ -81,6 +82,7 @@ class SimulatedRunner:
             # A mistake of ours: the client hears of it rather than wait for ever.
             self.result.set_exception(error)
             return
+        self._filesystem.armed = False
         self._progress = simulation.master.progress()
         settle(self.result, simulation.master, simulation.clock.now - began)
 
