@@ -13,7 +13,8 @@ from penstock.errors import ProgramError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.reports import accumulator_results, readings_of
 from penstock.metrics import MetricGroup
-from penstock.network.messages import AtEnd
+from penstock.network.messages import AtEnd, Heartbeat, SubtaskReport
+from penstock.testing import local_environment
 
 
 def values(group: MetricGroup, now_ms: int = 0) -> dict:
@@ -216,3 +217,14 @@ class Careless(FlatMapFunction):
 def test_mistakes_with_accumulators_are_told(cluster, name: str, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         cluster(lambda env: env.from_collection([1]).flat_map(Careless(name)).print())
+
+
+def test_a_heartbeat_that_comes_late_does_not_undo_the_last_word() -> None:
+    with local_environment() as env:
+        env.from_collection(range(10)).map(Watched()).print()
+        env.execute()
+        master = env.simulation.master
+        reports = master.progress().reports
+        old = {subtask: SubtaskReport((), None) for subtask in reports}
+        master.handle(1, Heartbeat(master.number, 0, 1, reports=old))
+        assert master.progress().reports == reports != old
