@@ -1,8 +1,16 @@
-"""The `--long` option: tests marked `long` run only when it is given."""
+"""The `--long` option: tests marked `long` run only when it is given.
+
+Whoever uses Flink too may have variables set that name its configuration; tests do not read it.
+"""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+for variable in ("PENSTOCK_CONF_DIR", "FLINK_CONF_DIR"):
+    os.environ.pop(variable, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

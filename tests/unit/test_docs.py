@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 import penstock.common
@@ -17,6 +18,7 @@ import penstock.datastream
 import penstock.datastream.state
 import penstock.metrics
 import penstock.testing
+from penstock.cli import main as cli
 from penstock.common.config_options import OPTIONS
 from penstock.errors import PenstockError
 
@@ -79,6 +81,22 @@ def test_every_configuration_key_is_documented() -> None:
         assert aliases == option.aliases, option.key
         expected = None if default == "none" else option.parse(default)
         assert expected == option.default, option.key
+
+
+def test_every_option_of_the_command_line_is_documented() -> None:
+    context = click.Context(cli.penstock)
+    expected: dict[tuple[str, str], list[str]] = {}
+    for name in cli.COMMANDS:
+        command = cli.penstock.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option):
+                spelled = ", ".join(f"`{word}`" for word in option.opts)
+                if option.metavar:
+                    spelled = f"{spelled[:-1]} {option.metavar}`"
+                expected.setdefault((spelled, option.help or ""), []).append(f"`{name}`")
+    documented = {(option, text): names for names, option, text in rows("docs/cli.md", "command")}
+    assert documented == {what: ", ".join(names) for what, names in expected.items()}
 
 
 def error_rows(kind: type[PenstockError] = PenstockError) -> Iterator[list[str]]:

@@ -35,7 +35,10 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_int(text: str) -> int:
-    return int(str(text).strip())
+    try:
+        return int(str(text).strip())
+    except ValueError:
+        raise ValueError("expected an integer") from None
 
 
 def parse_boolean(text: str) -> bool:
@@ -116,14 +119,26 @@ MASTER: Option[str | None] = Option("spark.master", str, None)
 OPTIONS: tuple[Option[Any], ...] = tuple(
     value for value in list(globals().values()) if isinstance(value, Option)
 )
-_KNOWN = {key for option in OPTIONS for key in (option.key, *option.aliases)}
+_BY_KEY = {key: option for option in OPTIONS for key in (option.key, *option.aliases)}
+
+
+def canonical_key(key: str) -> str:
+    """The one spelling of a key that has several."""
+    return _BY_KEY[key].key if key in _BY_KEY else key
 
 
 def check_keys(values: Mapping[str, str]) -> None:
     """ConfigurationError for a key that means nothing; `spark.` keys are Spark's to judge."""
     for key in values:
-        if key in _KNOWN or key.startswith("spark."):
+        if key in _BY_KEY or key.startswith("spark."):
             continue
-        near = difflib.get_close_matches(key, _KNOWN, n=1)
+        near = difflib.get_close_matches(key, _BY_KEY, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+
+
+def check_value(key: str, value: str) -> None:
+    """ConfigurationError unless the key means something and the value can be read."""
+    check_keys({key: value})
+    if key in _BY_KEY:
+        _BY_KEY[key].read({key: value})

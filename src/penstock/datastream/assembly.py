@@ -19,12 +19,14 @@ from penstock.jobmanager.restart import FixedDelayRestart, NoRestart, RestartStr
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
 
-def assemble(program: Program, values: Mapping[str, str], name: str | None) -> Job:
+def assemble(
+    program: Program, values: Mapping[str, str], name: str | None, job_id: str | None = None
+) -> Job:
     """Check everything that can be checked without running, and put the job together."""
+    job_id = job_id or uuid.uuid4().hex
     options.check_keys(values)
     chaining = options.OPERATOR_CHAINING.read(values)
     graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
-    job_id = uuid.uuid4().hex
     checkpoints = _checkpoints(values)
     return Job(
         job_id,

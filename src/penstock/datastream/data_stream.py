@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
+FOREVER_MS = 2**53
+"""A buffer timeout that never passes."""
+
 
 class DataStream:
     """A stream of records."""
@@ -207,6 +210,17 @@ class DataStream:
     def force_non_parallel(self) -> DataStream:
         """Run the operator in one subtask, whatever the parallelism of the rest."""
         return self._set(parallelism=1, max_parallelism=1)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """How long buffers of the operator's chain may gather; -1: until they are full.
+
+        Where operators of one chain differ, the shortest holds.
+        """
+        return self._set(buffer_timeout_ms=FOREVER_MS if timeout_millis == -1 else timeout_millis)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        """The same as `uid`, for a hash that an earlier program's operator had."""
+        return self._set(uid=uid_hash)
 
     def set_description(self, description: str) -> DataStream:
         """More than the name can say; shown with the plan of the program."""
@@ -402,6 +416,14 @@ class DataStreamSink:
 
     def name(self, name: str) -> DataStreamSink:
         return self._set(name=name)
+
+    def set_description(self, description: str) -> DataStreamSink:
+        """More than the name can say; shown with the plan of the program."""
+        return self._set(description=description)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """The same as `uid`, for a hash that an earlier program's operator had."""
+        return self._set(uid=uid_hash)
 
     def uid(self, uid: str) -> DataStreamSink:
         return self._set(uid=uid)

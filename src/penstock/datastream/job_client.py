@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.accumulators import checked_result
 from penstock.common.job_client import JobClient
@@ -14,10 +14,12 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.common.metrics import MetricReading
 from penstock.errors import ProgramError
-from penstock.graph.job_graph import JobGraph
-from penstock.jobmanager.job import Job
-from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.reports import accumulator_results, readings_of
+
+if TYPE_CHECKING:
+    # Building a program needs no network: it is imported when a job is submitted.
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmanager.job import Job
+    from penstock.jobmanager.progress import Progress
 
 _INTERRUPT_SECONDS = 2.0
 
@@ -72,6 +74,8 @@ class RunningJob(JobClient):
         return self._runner.progress()
 
     def get_accumulators(self) -> Future[dict[str, Any]]:
+        from penstock.jobmanager.reports import accumulator_results
+
         future: Future[dict[str, Any]] = Future()
         results = accumulator_results(self._runner.progress().reports)
         try:
@@ -81,6 +85,8 @@ class RunningJob(JobClient):
         return future
 
     def metrics(self) -> list[MetricReading]:
+        from penstock.jobmanager.reports import readings_of
+
         return list(readings_of(self._runner.progress().reports))
 
     def client_moved(self) -> None:

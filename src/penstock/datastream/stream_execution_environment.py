@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common import config_options as options
+from penstock.common.config_layers import Setting, Settings, in_force, settings_of, values_of
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
@@ -15,35 +16,43 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.file_source import TextFileSource
 from penstock.connectors.source import Source
+from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.data_stream import DataStream
+from penstock.datastream.data_stream import FOREVER_MS, DataStream
 from penstock.datastream.job_client import Runner, RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.results import ClientResults, CloseableIterator
 from penstock.errors import InvalidParallelismError, ProgramError
 from penstock.graph.operators import SourceOperator
+from penstock.graph.plan import plan_json
 from penstock.graph.stream_graph import StreamNode
-from penstock.jobmanager.dispatcher import Dispatcher
 from penstock.jobmanager.job import Job
 
 if TYPE_CHECKING:
+    from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
-_FOREVER_MS = 2**53
+_PROGRAM = "program"
 
 
 class StreamExecutionEnvironment:
-    """Builds a program and runs it on Spark."""
+    """Builds a program and runs it on Spark.
+
+    Settings come from the configuration file, then from the program, then from the command line;
+    later wins.
+    """
 
     _make: ClassVar[Callable[[Configuration | None], StreamExecutionEnvironment] | None] = None
     """Makes the environments of programs that are run by a test; see `penstock.testing`."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self._configuration = Configuration(configuration)
-        options.check_keys(self._configuration.to_dict())
+        self._file = invocation.current().file()
+        self._own: dict[str, Setting] = {}
         self._program = Program()
+        if configuration is not None:
+            self.configure(configuration)
 
     @staticmethod
     def get_execution_environment(
@@ -56,8 +65,7 @@ class StreamExecutionEnvironment:
 
     def configure(self, configuration: Configuration) -> None:
         """Take over these values."""
-        options.check_keys(configuration.to_dict())
-        self._configuration.add_all(configuration)
+        self._own.update(settings_of(configuration.to_dict(), _PROGRAM))
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         if parallelism < 1:
@@ -65,13 +73,13 @@ class StreamExecutionEnvironment:
         return self._set(options.PARALLELISM, parallelism)
 
     def get_parallelism(self) -> int:
-        return options.PARALLELISM.read(self._configuration.to_dict())
+        return options.PARALLELISM.read(self._values())
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         return self._set(options.MAX_PARALLELISM, max_parallelism)
 
     def get_max_parallelism(self) -> int:
-        return options.MAX_PARALLELISM.read(self._configuration.to_dict())
+        return options.MAX_PARALLELISM.read(self._values())
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.
@@ -79,17 +87,17 @@ class StreamExecutionEnvironment:
         Before a slot sleeps all buffers leave, whatever is set here.
         """
         if timeout_millis == -1:
-            timeout_millis = _FOREVER_MS
+            timeout_millis = FOREVER_MS
         return self._set(options.BUFFER_TIMEOUT, timeout_millis)
 
     def get_buffer_timeout(self) -> int:
-        return options.BUFFER_TIMEOUT.read(self._configuration.to_dict())
+        return options.BUFFER_TIMEOUT.read(self._values())
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         return self._set(options.OPERATOR_CHAINING, "false")
 
     def is_chaining_enabled(self) -> bool:
-        return options.OPERATOR_CHAINING.read(self._configuration.to_dict())
+        return options.OPERATOR_CHAINING.read(self._values())
 
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
@@ -99,8 +107,14 @@ class StreamExecutionEnvironment:
         return self._set(options.CHECKPOINT_INTERVAL, interval)
 
     def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
-        self._configuration.set_string(option.key, str(value))
+        self._own[option.key] = Setting(str(value), _PROGRAM)
         return self
+
+    def _settings(self) -> Settings:
+        return in_force(self._file, self._own, invocation.current().overrides)
+
+    def _values(self) -> dict[str, str]:
+        return values_of(self._settings())
 
     # --- sources ------------------------------------------------------------------------------
 
@@ -147,7 +161,7 @@ class StreamExecutionEnvironment:
         from penstock.datastream.live import shown
 
         job = self._submit(job_name, None)[0]
-        mode = options.PROGRESS.read(self._configuration.to_dict())
+        mode = options.PROGRESS.read(self._values())
         with shown(mode, job.graph, job.progress):
             return job.result()
 
@@ -155,17 +169,24 @@ class StreamExecutionEnvironment:
         """Run the program in the background."""
         return self._submit(job_name, None)[0]
 
+    def get_execution_plan(self) -> str:
+        """The program that execute() would run, as JSON, in the shape of Flink's plans."""
+        return plan_json(self._assemble(None).graph.job)
+
     def _execute_collecting(self, node: int, job_name: str | None) -> CloseableIterator:
         job, results = self._submit(job_name, node)
         return CloseableIterator(results, job)
 
-    def _assemble(self, job_name: str | None) -> Job:
-        return assemble(self._program, self._configuration.to_dict(), job_name)
+    def _assemble(self, job_name: str | None, job_id: str | None = None) -> Job:
+        return assemble(self._program, self._values(), job_name, job_id)
 
     def _submit(
         self, job_name: str | None, collecting: int | None
     ) -> tuple[RunningJob, ClientResults]:
-        job = self._assemble(job_name)
+        asked = invocation.current()
+        job = self._assemble(job_name, asked.take_job_id())
+        if asked.preview is not None:
+            asked.preview(job, self._settings())
         uids = {node.id: node.uid for vertex in job.graph.job.vertices for node in vertex.nodes}
         results = ClientResults(uids[collecting] if collecting is not None else None)
         runner = self._start(job, results)
@@ -174,21 +195,21 @@ class StreamExecutionEnvironment:
         return RunningJob(runner), results
 
     def _start(self, job: Job, results: ClientResults) -> Runner:
-        return _dispatcher(self._configuration).submit(job, results)
+        return _dispatcher(self._values()).submit(job, results)
 
 
 _dispatchers: dict[int, tuple[ResourceManager, Dispatcher]] = {}
 _dispatchers_lock = threading.Lock()
 
 
-def _dispatcher(configuration: Configuration) -> Dispatcher:
+def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     """The Dispatcher of the Spark session in use; one per session."""
+    from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
     from penstock.runtime.slot_process import slot_main
     from penstock.spark.launcher import SparkLauncher
     from penstock.spark.session import session_for
 
-    values = configuration.to_dict()
     spark = {key: value for key, value in values.items() if key.startswith("spark.")}
     master = spark.pop(options.MASTER.key, None)
     session = session_for(master, "penstock", spark)

@@ -42,6 +42,8 @@ class StreamNode:
     slot_sharing_group: str = DEFAULT_SHARING_GROUP
     output_type: TypeInformation | None = None
     description: str = ""
+    buffer_timeout_ms: int | None = None
+    """How long its buffers may gather; None: as long as the job's."""
 
 
 @dataclass(frozen=True)

@@ -154,10 +154,15 @@ class _Builder:
             snapshot.finished,
             snapshot.watermark,
             self._deploy.settings.step_records,
+            self._buffer_timeout(vertex),
         )
         task = Subtask(parts, self._environment, fail)
         holder.append(task)
         return task
+
+    def _buffer_timeout(self, vertex: JobVertex) -> int:
+        own = [n.buffer_timeout_ms for n in vertex.nodes if n.buffer_timeout_ms is not None]
+        return min(own, default=self._deploy.settings.buffer_timeout_ms)
 
     # --- operators ----------------------------------------------------------------------------
 

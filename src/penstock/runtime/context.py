@@ -53,6 +53,9 @@ class OperatorContext(RuntimeContext):
     def get_task_name(self) -> str:
         return self._name
 
+    def get_task_name_with_subtasks(self) -> str:
+        return f"{self._name} ({self._info.subtask + 1}/{self._info.parallelism})"
+
     def get_number_of_parallel_subtasks(self) -> int:
         return self._info.parallelism
 

@@ -36,23 +36,8 @@ class TimeDomain(enum.Enum):
     PROCESSING_TIME = "processing"
 
 
-class RuntimeContext(ABC):
-    """What a function may know of where it runs, and its way to state."""
-
-    @abstractmethod
-    def get_task_name(self) -> str: ...
-
-    @abstractmethod
-    def get_number_of_parallel_subtasks(self) -> int: ...
-
-    @abstractmethod
-    def get_max_number_of_parallel_subtasks(self) -> int: ...
-
-    @abstractmethod
-    def get_index_of_this_subtask(self) -> int: ...
-
-    @abstractmethod
-    def get_attempt_number(self) -> int: ...
+class KeyedStateStore(ABC):
+    """The way to the state of the current key."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
@@ -84,6 +69,29 @@ class RuntimeContext(ABC):
     def get_aggregating_state(
         self, state_descriptor: AggregatingStateDescriptor
     ) -> AggregatingState[Any, Any]: ...
+
+
+class RuntimeContext(KeyedStateStore):
+    """What a function may know of where it runs, and its way to state."""
+
+    @abstractmethod
+    def get_task_name(self) -> str: ...
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """The name with subtask and parallelism, as error messages have it."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int: ...
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int: ...
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int: ...
+
+    @abstractmethod
+    def get_attempt_number(self) -> int: ...
 
 
 class Function(ABC):  # noqa: B024

@@ -55,7 +55,6 @@ class Slot:
         self._stale_frames = 0
         self._report_wanted = False
         self._reports: dict[tuple[int, int], SubtaskReport] = {}
-        self._last_flush_ms = self._clock.now_ms()
         self._granting: dict[ChannelId, int] = {}
         self._granted: dict[ChannelId, int] = {}
         self._credited: dict[ChannelId, int] = {}
@@ -86,11 +85,10 @@ class Slot:
                 self._account(task)
             task = None
             self._return_credits(idle=not progressed)
-            flush_due = now_ms - self._last_flush_ms >= self._settings.buffer_timeout_ms
-            if flush_due or not progressed:
-                self._last_flush_ms = now_ms
-                for task in self._circle:
-                    progressed = task.flush() or progressed
+            idle = not progressed
+            for task in self._circle:
+                if idle or task.flush_due(now_ms):
+                    progressed = task.flush(now_ms) or progressed
         except Exception as error:
             self._fail_in(task, error)
             return False

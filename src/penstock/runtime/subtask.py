@@ -64,6 +64,7 @@ class SubtaskParts:
     """Restored as finished: it has nothing to do but say so downstream."""
     watermark: int
     step_records: int
+    buffer_timeout_ms: int
 
 
 class Subtask:
@@ -102,6 +103,7 @@ class Subtask:
         self._watermark = parts.watermark
         self.at_end = False
         self.records_in = 0
+        self._flushed_ms = self._clock.now_ms()
         self.accounting = Accounting(self._clock.monotonic_ns())
         for operator in self.operators:
             operator.report.metrics.begin(self._clock.now_ms())
@@ -341,9 +343,14 @@ class Subtask:
 
     # --- the slot's housekeeping --------------------------------------------------------------
 
-    def flush(self) -> bool:
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether buffers have gathered for as long as they may."""
+        return now_ms - self._flushed_ms >= self._parts.buffer_timeout_ms
+
+    def flush(self, now_ms: int) -> bool:
         """Send partial buffers and let writers hand on what they gathered."""
         flushed = False
+        self._flushed_ms = now_ms
         for output in self.outputs:
             flushed = output.flush() or flushed
         for writer in self._writers:

@@ -9,6 +9,8 @@ and reports a lost slot in fractions of a second (see `settings`).
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
@@ -78,8 +80,16 @@ def _new_session(master: str | None, app_name: str, spark_conf: Mapping[str, str
     submitted = SparkConf().get("spark.master")  # set when spark-submit started us
     chosen = master or spark_conf.get("spark.master") or submitted or default_master()
     settings = session_settings(chosen, spark_conf)
-    builder = SparkSession.builder.appName(app_name)
-    return builder.config(map=dict(settings)).getOrCreate()
+    session = SparkSession.builder.appName(app_name).config(map=dict(settings)).getOrCreate()
+    # Else executors are torn down with the driver's JVM, and a cluster's side of it complains.
+    atexit.register(_stop, session)
+    return session
+
+
+def _stop(session: SparkSession) -> None:
+    # The user may have stopped it, or its JVM may be gone: nothing is left to do then.
+    with contextlib.suppress(Exception):
+        session.stop()
 
 
 def _take_back_interrupts(before: _Handler) -> None:

@@ -76,6 +76,10 @@ class ReducingStateDescriptor(StateDescriptor):
         reduce = getattr(reduce_function, "reduce", reduce_function)
         object.__setattr__(self, "reduce", reduce)
 
+    def get_reduce_function(self) -> Callable[[Any, Any], Any]:
+        """The function of two values that makes one."""
+        return self.reduce
+
 
 @dataclass(frozen=True)
 class AggregatingStateDescriptor(StateDescriptor):
@@ -87,3 +91,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", state_type_info)
         object.__setattr__(self, "function", agg_function)
+
+    def get_agg_function(self) -> Any:
+        """The AggregateFunction."""
+        return self.function

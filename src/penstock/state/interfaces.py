@@ -51,19 +51,25 @@ class AppendingState(State, Generic[IN, OUT]):
         """Add `value`."""
 
 
-class ReducingState(AppendingState[T, T]):
+class MergingState(AppendingState[IN, OUT]):
+    """State whose contents can be merged with another's of its kind, as sessions are."""
+
+    __slots__ = ()
+
+
+class ReducingState(MergingState[T, T]):
     """The reduction of the added values."""
 
     __slots__ = ()
 
 
-class AggregatingState(AppendingState[IN, OUT]):
+class AggregatingState(MergingState[IN, OUT]):
     """The aggregate of the added values."""
 
     __slots__ = ()
 
 
-class ListState(AppendingState[T, Iterable[T]]):
+class ListState(MergingState[T, Iterable[T]]):
     """A list."""
 
     __slots__ = ()

@@ -20,6 +20,7 @@ from dataclasses import replace
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
 from penstock.common.settings import RuntimeSettings
+from penstock.datastream.invocation import Invocation, invoked
 from penstock.datastream.job_client import Runner
 from penstock.datastream.results import ClientResults
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -57,7 +58,7 @@ class LocalEnvironment(StreamExecutionEnvironment):
         self.filesystem = FaultyFileSystem(random.Random(seed), self._rates)
         """A file system in memory that takes part in the faults: its files by path."""
         self._runners: list[SimulatedRunner] = []
-        if not self._configuration.contains_key(options.PROGRESS.key):
+        if options.PROGRESS.key not in self._values():
             self._set(options.PROGRESS, "off")
         if self._rates.budget > 0:
             self._default_checkpoints()
@@ -111,7 +112,7 @@ class LocalEnvironment(StreamExecutionEnvironment):
 
     def _default_checkpoints(self) -> None:
         """A program that is to survive faults needs checkpoints; its own settings win."""
-        values = self._configuration.to_dict()
+        values = self._values()
         if options.CHECKPOINT_INTERVAL.read(values) is None:
             self._set(options.CHECKPOINT_INTERVAL, 10)
         if options.CHECKPOINT_DIRECTORY.read(values) is None:
@@ -127,7 +128,8 @@ def local_environment(
     """An environment that runs programs in this process, and all others made inside the block.
 
     The same seed and program give the same run. With `faults` a checkpoint is taken every 10
-    milliseconds (of simulated time) unless the program says otherwise.
+    milliseconds (of simulated time) unless the program says otherwise. A configuration file is
+    not read; `configuration` stands for it.
     """
     made: list[LocalEnvironment] = []
 
@@ -142,7 +144,9 @@ def local_environment(
     before = StreamExecutionEnvironment._make
     StreamExecutionEnvironment._make = make
     try:
-        yield make(None)
+        # The seed decides everything, so a configuration file nearby must decide nothing.
+        with invoked(Invocation(file={})):
+            yield make(None)
     finally:
         StreamExecutionEnvironment._make = before
         for environment in made:

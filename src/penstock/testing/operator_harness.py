@@ -27,6 +27,7 @@ from penstock.common.settings import RuntimeSettings
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.invocation import Invocation, invoked
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ProgramError
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId, build_execution_graph
@@ -278,7 +279,9 @@ class OperatorHarness:
         return LocalSlots(graph, deploy, self._clock, self._hear)
 
     def _graph(self) -> ExecutionGraph:
-        env = StreamExecutionEnvironment()
+        # A test must not depend on a configuration file nearby.
+        with invoked(Invocation(file={})):
+            env = StreamExecutionEnvironment()
         env.set_parallelism(self.parallelism).set_max_parallelism(self._max_parallelism)
         output = self._build(*(self._input(env, feed) for feed in self._feeds))
         output.sink_to(CollectSink()).uid(_OUTPUT)

@@ -17,10 +17,10 @@ from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import CheckpointStore
-from penstock.common.configuration import Configuration
 from penstock.common.job_status import JobStatus
 from penstock.common.settings import RuntimeSettings
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.invocation import Invocation, invoked
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restart import FixedDelayRestart
 from penstock.testing.faults import FaultRates, FaultyFileSystem
@@ -40,7 +40,9 @@ class Scenario:
         decided = _rates(rng)
         self.rates = rates or decided
         self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
-        env = StreamExecutionEnvironment(Configuration())
+        # A seed decides everything, so a configuration file nearby must decide nothing.
+        with invoked(Invocation(file={})):
+            env = StreamExecutionEnvironment()
         if rng.random() < 0.15:
             env.disable_operator_chaining()
         env.set_buffer_timeout(rng.choice((0, 5, 100)))

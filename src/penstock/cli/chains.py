@@ -1,0 +1,33 @@
+"""What a picture of a job graph says, whatever it is drawn with."""
+
+from __future__ import annotations
+
+from penstock.connectors.sink import Sink
+from penstock.graph.job_graph import JobEdge, JobGraph
+from penstock.graph.operators import SinkOperator
+from penstock.graph.stream_graph import StreamNode, is_source
+
+
+def state_of(node: StreamNode) -> str | None:
+    """What an operator has in a checkpoint, in two words; None: nothing."""
+    if node.operator.keyed:
+        return "keyed state"
+    if is_source(node):
+        return "read position"
+    if isinstance(node.operator, SinkOperator) and _commits(node.operator.sink):
+        return "pending output"
+    return None
+
+
+def _commits(sink: Sink) -> bool:
+    return type(sink).create_committer is not Sink.create_committer
+
+
+def exchange(graph: JobGraph, edge: JobEdge) -> str:
+    """How records leave, with the operator they leave from where the chain has several."""
+    vertex = graph.vertex(edge.source)
+    name = edge.partitioning.name
+    if edge.node == vertex.nodes[-1].id:
+        return name
+    writer = next(node.name for node in vertex.nodes if node.id == edge.node)
+    return f"{name} from {writer}"

@@ -1,0 +1,91 @@
+"""`penstock config`: what is in force, and where each value came from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.exits import EXIT_FAILED
+from penstock.cli.options import (
+    file_settings,
+    job_argument,
+    overriding_settings,
+    pyflink_option,
+    setting_options,
+)
+from penstock.common.config_layers import Settings, in_force
+from penstock.common.config_options import OPTIONS, Option, parse_duration_ms
+
+_SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@setting_options
+@pyflink_option
+@job_argument(required=False)
+def command(
+    definitions: tuple[str, ...],
+    parallelism: int | None,
+    master: str | None,
+    config_file: Path | None,
+    pyflink: bool,
+    job: Path | None,
+    arguments: tuple[str, ...],
+) -> int:
+    """Show the configuration in force, and where each value came from.
+
+    With a JOB, the program is run up to its first execute(), and what it sets is shown too.
+    """
+    file = file_settings(config_file)
+    overrides = overriding_settings(definitions, parallelism, master)
+    settings: Settings = in_force(file, overrides)
+    if job is not None:
+        from penstock.cli.preview import preview
+
+        previewed = preview(job, arguments, file, overrides, pyflink)
+        if previewed is None:
+            return EXIT_FAILED
+        settings = previewed.settings
+    _show(rows(settings))
+    return 0
+
+
+def rows(settings: Settings) -> list[tuple[str, str, str]]:
+    """Key, value and origin of everything that is set or has a default."""
+    found = []
+    for option in OPTIONS:
+        if option.key in settings:
+            setting = settings[option.key]
+            found.append((option.key, setting.value, setting.origin))
+        else:
+            found.append((option.key, _default(option), "default"))
+    known = {option.key for option in OPTIONS}
+    for key in sorted(set(settings) - known):
+        value = "(not shown)" if _SECRET.search(key) else settings[key].value
+        found.append((key, value, settings[key].origin))
+    return found
+
+
+def _default(option: Option[Any]) -> str:
+    if option.default is None:
+        return "(not set)"
+    if option.parse is parse_duration_ms:
+        return f"{option.default} ms"
+    shown = str(option.default)
+    return shown.lower() if isinstance(option.default, bool) else shown
+
+
+def _show(table: list[tuple[str, str, str]]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    keys = max(len(key) for key, _, _ in table)
+    values = min(40, max(len(value) for _, value, _ in table))
+    console = Console()
+    for key, value, origin in table:
+        line = f"{key:{keys}}  {value:{values}}  {origin}"
+        # A value that is cut in two cannot be copied or searched for: no table, no wrapping.
+        console.print(Text(line, "dim" if origin == "default" else ""), soft_wrap=True)

@@ -1,0 +1,60 @@
+"""Where the command line starts: finds the command, and turns mistakes into one line."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from penstock.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
+from penstock.errors import ConfigurationError
+
+COMMANDS = ("run", "info", "config", "version")
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for: `penstock version` need not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {cmd_name!r}{hint}")
+        command: click.Command = import_module(f"penstock.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Commands, invoke_without_command=True)
+@click.pass_context
+def penstock(context: click.Context) -> None:
+    """Stateful stream processing with PyFlink's API, on Spark."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the exit code."""
+    try:
+        code = penstock.main(list(arguments), prog_name="penstock", standalone_mode=False)
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except ConfigurationError as error:
+        return _refuse(error.summary())
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    return code or 0
+
+
+def _refuse(message: str) -> int:
+    print("penstock:", " ".join(message.split()), file=sys.stderr)
+    return EXIT_USAGE

@@ -1,0 +1,85 @@
+"""The options that commands share, and the settings they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock.common.config_file import find_config_file, read_config_file
+from penstock.common.config_layers import Setting, Settings
+from penstock.common.config_options import MASTER, PARALLELISM, canonical_key, check_value
+from penstock.errors import ConfigurationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def job_argument(required: bool = True) -> Callable[[F], F]:
+    """JOB and what follows it, which is the program's own."""
+
+    def decorate(function: F) -> F:
+        function = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(function)
+        return click.argument("job", type=_FILE, required=required)(function)
+
+    return decorate
+
+
+def setting_options(function: F) -> F:
+    """-D, -p, --master and --config."""
+    for option in (
+        click.option(
+            "--config", "config_file", type=_FILE, metavar="FILE", help="The configuration file."
+        ),
+        click.option("--master", metavar="URL", help="The Spark master; the key spark.master."),
+        click.option(
+            "-p",
+            "--parallelism",
+            type=click.IntRange(min=1),
+            help="The parallelism of operators that set none; the key parallelism.default.",
+        ),
+        click.option(
+            "-D",
+            "definitions",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A configuration value; may be repeated. It wins over the program and the file.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+pyflink_option = click.option(
+    "--pyflink", is_flag=True, help="Let the program import pyflink and get penstock."
+)
+
+
+def file_settings(config_file: Path | None) -> Settings:
+    """What the named file says, or the one that is found."""
+    path = config_file or find_config_file()
+    return read_config_file(path) if path is not None else {}
+
+
+def overriding_settings(
+    definitions: Sequence[str], parallelism: int | None, master: str | None
+) -> dict[str, Setting]:
+    """What the command line sets. An option of its own wins over -D, and a later -D over -D."""
+    settings: dict[str, Setting] = {}
+    for definition in definitions:
+        key, _, value = definition.partition("=")
+        if not key or not value:
+            raise click.UsageError(f"-D {definition}: expected KEY=VALUE")
+        try:
+            check_value(key, value)
+        except ConfigurationError as error:
+            raise click.UsageError(f"-D {definition}: {error}") from error
+        settings[canonical_key(key)] = Setting(value, "-D")
+    if parallelism is not None:
+        settings[PARALLELISM.key] = Setting(str(parallelism), "-p")
+    if master is not None:
+        settings[MASTER.key] = Setting(master, "--master")
+    return settings

@@ -1,0 +1,29 @@
+"""What importing costs: the front does not bring Spark with it, and a command only what it uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_after(code: str) -> set[str]:
+    """The top-level packages in a fresh process after `code`."""
+    shown = "import sys; print('\\n'.join({name.partition('.')[0] for name in sys.modules}))"
+    command = [sys.executable, "-c", f"{code}\n{shown}"]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+
+
+@pytest.mark.parametrize(
+    "package", ["pyspark", "py4j", "pandas", "numpy", "pyarrow", "yaml", "zmq", "rich"]
+)
+def test_the_front_does_not_import(package):
+    code = "import penstock.datastream as d; d.StreamExecutionEnvironment()"
+    assert package not in loaded_after(code)
+
+
+def test_the_version_needs_only_the_command_line():
+    loaded = loaded_after("from penstock.cli.main import run; run(['version'])")
+    assert "click" in loaded
+    assert not {"rich", "yaml", "zmq", "cloudpickle", "pyspark"} & loaded
