@@ -36,7 +36,7 @@ def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
         except Exception as error:
             pytest.fail(
                 f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}\n"
-                f"replay it with: python -m penstock.testing.simulator {seed}"
+                f"replay it with: python -m penstock.testing {seed}"
             )
 
 
@@ -64,7 +64,7 @@ def test_a_run_does_not_depend_on_the_process_that_it_runs_in(seed: int) -> None
 
     def replay(hash_seed: str) -> str:
         return subprocess.run(
-            [sys.executable, "-m", "penstock.testing.simulator", str(seed)],
+            [sys.executable, "-m", "penstock.testing", str(seed)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
@@ -78,7 +78,7 @@ def test_a_run_does_not_depend_on_the_process_that_it_runs_in(seed: int) -> None
 
 
 def test_the_replay_says_how_it_is_used() -> None:
-    command = [sys.executable, "-m", "penstock.testing.simulator", "no-number"]
+    command = [sys.executable, "-m", "penstock.testing", "no-number"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "SEED" in done.stderr

@@ -16,6 +16,8 @@ import penstock.common
 import penstock.connectors
 import penstock.datastream
 import penstock.datastream.state
+import penstock.metrics
+import penstock.testing
 from penstock.cli import main as cli
 from penstock.common.config_options import OPTIONS
 from penstock.errors import PenstockError
@@ -23,7 +25,14 @@ from penstock.errors import PenstockError
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-FRONTS = [penstock.common, penstock.connectors, penstock.datastream, penstock.datastream.state]
+FRONTS = [
+    penstock.common,
+    penstock.connectors,
+    penstock.datastream,
+    penstock.datastream.state,
+    penstock.metrics,
+    penstock.testing,
+]
 
 
 def code_blocks(holding: str = "") -> list[pytest.ParameterSet]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.store import CheckpointStore
+from penstock.common.metrics import MetricReading
 from penstock.common.settings import RuntimeSettings
 from penstock.errors import ChannelBrokenError, FailureOrigin, RecordError, UserFunctionError
 from penstock.network import frames, messages
@@ -103,6 +104,7 @@ SAMPLES = [
     messages.Acknowledge(1, (0, 1), 7, SNAPSHOT, {"shared/a": b"x"}),
     messages.Decline(1, (0, 1), 7, "no space"),
     messages.SplitRequest(1, (0, 1)),
+    messages.SubtaskReport((MetricReading("Map", "uid", 0, "seen", 3),), b"pickled"),
     messages.AtEnd(1, (0, 1), {"uid": ("file",)}),
     messages.Emitted(1, (0, 1), "uid", 3, [b"value"]),
     messages.Failed(1, 0, UserFunctionError("m", "t", FailureOrigin("Map", 0, 1))),

@@ -1,5 +1,20 @@
 """What all parts of a program share, by PyFlink's names."""
 
+from penstock.common.accumulators import (
+    Accumulator,
+    AverageAccumulator,
+    DoubleCounter,
+    DoubleMaximum,
+    DoubleMinimum,
+    Histogram,
+    IntCounter,
+    IntMaximum,
+    IntMinimum,
+    ListAccumulator,
+    LongCounter,
+    LongMaximum,
+    LongMinimum,
+)
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.configuration import Configuration
@@ -9,6 +24,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.metrics import DistributionValue, MeterValue, MetricReading
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.serialization import (
     ByteArraySchema,
@@ -23,21 +39,37 @@ from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import WatermarkStrategy
 
 __all__ = [
+    "Accumulator",
+    "AverageAccumulator",
     "ByteArraySchema",
     "CompletableFuture",
     "ConfigOption",
     "ConfigOptions",
     "Configuration",
     "DeserializationSchema",
+    "DistributionValue",
+    "DoubleCounter",
+    "DoubleMaximum",
+    "DoubleMinimum",
     "Duration",
     "Encoder",
     "ExecutionConfig",
+    "Histogram",
     "InputDependencyConstraint",
     "Instant",
+    "IntCounter",
+    "IntMaximum",
+    "IntMinimum",
     "JobClient",
     "JobExecutionResult",
     "JobID",
     "JobStatus",
+    "ListAccumulator",
+    "LongCounter",
+    "LongMaximum",
+    "LongMinimum",
+    "MeterValue",
+    "MetricReading",
     "RestartStrategies",
     "RestartStrategyConfiguration",
     "Row",

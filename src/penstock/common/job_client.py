@@ -9,6 +9,7 @@ from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.metrics import MetricReading
 
 __all__ = ["JobClient", "JobExecutionResult"]
 
@@ -35,3 +36,11 @@ class JobClient(ABC):
     @abstractmethod
     def progress(self) -> Any:
         """A picture of the running job (`penstock.jobmanager.progress.Progress`)."""
+
+    @abstractmethod
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The results of all accumulators so far, by name, over all subtasks."""
+
+    @abstractmethod
+    def metrics(self) -> list[MetricReading]:
+        """The metrics that user functions registered, as they were a moment ago."""

@@ -5,26 +5,48 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.accumulators import checked_result
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.metrics import MetricReading
+from penstock.errors import ProgramError
 
 if TYPE_CHECKING:
     # Building a program needs no network: it is imported when a job is submitted.
     from penstock.graph.job_graph import JobGraph
+    from penstock.jobmanager.job import Job
     from penstock.jobmanager.progress import Progress
-    from penstock.jobmanager.runner import JobRunner
 
 _INTERRUPT_SECONDS = 2.0
+
+
+class Runner(Protocol):
+    """What runs a job, on a cluster or in a test. Its methods may be called from any thread."""
+
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def result(self) -> Future[JobExecutionResult]: ...
+
+    def status(self) -> JobStatus: ...
+
+    def progress(self) -> Progress: ...
+
+    def cancel(self) -> None: ...
+
+    def client_moved(self) -> None: ...
 
 
 class RunningJob(JobClient):
     """A job started by this program."""
 
-    def __init__(self, runner: JobRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     @property
@@ -48,6 +70,22 @@ class RunningJob(JobClient):
 
     def progress(self) -> Progress:
         return self._runner.progress()
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        from penstock.jobmanager.reports import accumulator_results
+
+        future: Future[dict[str, Any]] = Future()
+        results = accumulator_results(self._runner.progress().reports)
+        try:
+            future.set_result({name: checked_result(name, results) for name in results})
+        except ProgramError as error:
+            future.set_exception(error)
+        return CompletableFuture.following(future, lambda ended: ended.result())
+
+    def metrics(self) -> list[MetricReading]:
+        from penstock.jobmanager.reports import readings_of
+
+        return list(readings_of(self._runner.progress().reports))
 
     def client_moved(self) -> None:
         self._runner.client_moved()

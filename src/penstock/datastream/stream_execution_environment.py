@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common import config_options as options
 from penstock.common.config_layers import values_of
@@ -28,7 +28,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.data_stream import FOREVER_MS, DataStream
 from penstock.datastream.deprecation import deprecated
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.job_client import RunningJob
+from penstock.datastream.job_client import Runner, RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.results import ClientResults, CloseableIterator
@@ -51,6 +51,9 @@ class StreamExecutionEnvironment:
     later wins.
     """
 
+    _make: ClassVar[Callable[[Configuration | None], StreamExecutionEnvironment] | None] = None
+    """Makes the environments of programs that are run by a test; see `penstock.testing`."""
+
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = ProgramConfiguration(invocation.current().file())
         self._program = Program()
@@ -62,7 +65,8 @@ class StreamExecutionEnvironment:
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
         """An environment with these settings."""
-        return StreamExecutionEnvironment(configuration)
+        make = StreamExecutionEnvironment._make or StreamExecutionEnvironment
+        return make(configuration)
 
     # --- settings -----------------------------------------------------------------------------
 
@@ -259,10 +263,13 @@ class StreamExecutionEnvironment:
             uids[collecting] if collecting is not None else None,
             frozenset(node.uid for node in nodes if _prints_to_stderr(node)),
         )
-        runner = _dispatcher(self._values()).submit(job, results)
+        runner = self._start(job, results)
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()
         return RunningJob(runner), results
+
+    def _start(self, job: Job, results: ClientResults) -> Runner:
+        return _dispatcher(self._values()).submit(job, results)
 
 
 def _prints_to_stderr(node: StreamNode) -> bool:

@@ -55,6 +55,7 @@ from penstock.network.messages import (
     Running,
     SplitRequest,
     Stopped,
+    SubtaskReport,
     credits_of,
 )
 
@@ -102,6 +103,7 @@ class JobMaster:
         self._enumerators: dict[int, SplitEnumerator] = {}
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
         self._withheld: list[tuple[int, EmitCredit]] = []
+        self._reports: dict[SubtaskId, SubtaskReport] = {}
         self._final: JobStatus | None = None
         self._liveness = self._new_liveness()
 
@@ -136,6 +138,7 @@ class JobMaster:
             metrics,
             dict(self._slots),
             sum(beat.strangers for beat in beats.values()),
+            dict(self._reports),
         )
 
     # --- launching ----------------------------------------------------------------------------
@@ -206,6 +209,7 @@ class JobMaster:
         self._enumerators = start.enumerators
         self._at_end.clear()
         self._withheld.clear()
+        self._reports.clear()
         self._liveness = self._new_liveness()
         self._addresses.clear()
         self._enter(Phase.STARTING, self.job.timeouts.registration)
@@ -315,6 +319,10 @@ class JobMaster:
             self._withheld.clear()
 
     def _heartbeat(self, message: Heartbeat) -> None:
+        for subtask, report in message.reports.items():
+            # A heartbeat may have been on its way for longer than the last word of a subtask.
+            if subtask not in self._at_end:
+                self._reports[SubtaskId(*subtask)] = report
         lost = self._liveness.heartbeat(message, self._clock.now_ms())
         if lost is not None and self._phase is Phase.RUNNING:
             self._fail(
@@ -324,7 +332,10 @@ class JobMaster:
     # --- the end of the input -----------------------------------------------------------------
 
     def _subtask_at_end(self, message: AtEnd) -> None:
-        self._at_end[SubtaskId(*message.subtask)] = dict(message.committables)
+        subtask = SubtaskId(*message.subtask)
+        self._at_end[subtask] = dict(message.committables)
+        if message.report is not None:
+            self._reports[subtask] = message.report
         self.checkpoint_over()
 
     def checkpoint_over(self) -> None:

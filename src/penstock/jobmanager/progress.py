@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import SubtaskId
-from penstock.network.messages import SubtaskMetrics
+from penstock.network.messages import SubtaskMetrics, SubtaskReport
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,5 @@ class Progress:
     slots: dict[int, tuple[str, int]]
     """Host and process id by slot."""
     strangers: int
+    reports: dict[SubtaskId, SubtaskReport] = field(default_factory=dict)
+    """What user functions registered; see `penstock.jobmanager.reports`."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import cloudpickle
 
 from penstock.common.clock import SystemClock
-from penstock.common.job_client import JobExecutionResult
+from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_io import ThreadIo
@@ -21,6 +21,7 @@ from penstock.errors import JobCancelledError, JobFailedError, ProgramError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import Progress
+from penstock.jobmanager.reports import accumulator_results, readings_of
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
 from penstock.network.control import ControlServer
 from penstock.network.curve import new_keys
@@ -134,16 +135,7 @@ class JobRunner:
 
     def _settle(self, master: JobMaster) -> None:
         self._progress = master.progress()
-        if master.status is JobStatus.FINISHED:
-            runtime = int((time.monotonic() - self._started) * 1000)
-            self.result.set_result(JobExecutionResult(self.job.id, runtime, tuple(master.notes)))
-        elif master.status is JobStatus.CANCELED:
-            self.result.set_exception(JobCancelledError(f"job {self.job.name!r} was cancelled"))
-        else:
-            assert master.error is not None
-            failed = JobFailedError(f"job {self.job.name!r} failed: {master.error.summary()}")
-            failed.__cause__ = master.error
-            self.result.set_exception(failed)
+        settle(self.result, master, int((time.monotonic() - self._started) * 1000))
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
@@ -196,6 +188,22 @@ class JobRunner:
     def on_status(self, listener: Callable[[JobStatus], None]) -> None:
         """Hear of every change of status, from the JobMaster's thread. Call before `start`."""
         self._listeners.append(listener)
+
+
+def settle(result: Future[JobExecutionResult], master: JobMaster, runtime_ms: int) -> None:
+    """Tell the client how the job of `master` ended."""
+    job, reports = master.job, master.progress().reports
+    if master.status is JobStatus.FINISHED:
+        readings, accumulators = readings_of(reports), accumulator_results(reports)
+        notes = tuple(master.notes)
+        result.set_result(JobExecutionResult(job.id, runtime_ms, notes, readings, accumulators))
+    elif master.status is JobStatus.CANCELED:
+        result.set_exception(JobCancelledError(f"job {job.name!r} was cancelled"))
+    else:
+        assert master.error is not None
+        failed = JobFailedError(f"job {job.name!r} failed: {master.error.summary()}")
+        failed.__cause__ = master.error
+        result.set_exception(failed)
 
 
 def _pickled(job: Job) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.metrics import MetricReading
 from penstock.common.plain import Plain
 from penstock.common.settings import RuntimeSettings
 
@@ -81,12 +82,24 @@ class SplitRequest:
 
 
 @dataclass(frozen=True)
+class SubtaskReport:
+    """What the user functions of a subtask registered, as it was at one moment.
+
+    `accumulators` is a pickled list of dicts from name to Accumulator, one dict per operator.
+    """
+
+    metrics: tuple[MetricReading, ...]
+    accumulators: bytes | None
+
+
+@dataclass(frozen=True)
 class AtEnd:
     """A subtask has processed all its input. Committables only where no checkpoint takes them."""
 
     attempt: int
     subtask: Subtask
     committables: Mapping[str, tuple[Plain, ...]]
+    report: SubtaskReport | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +163,7 @@ class Heartbeat:
     received: Mapping[Channel, int] = field(default_factory=dict)
     metrics: Mapping[Subtask, SubtaskMetrics] = field(default_factory=dict)
     strangers: int = 0
+    reports: Mapping[Subtask, SubtaskReport] = field(default_factory=dict)
 
 
 # --- to a slot --------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import MIN_WATERMARK
+from penstock.common.accumulators import Accumulator
 from penstock.common.clock import Clock
 from penstock.errors import ProgramError, StateError
+from penstock.metrics import MetricGroup
 from penstock.runtime.functions import (
     KeyedProcessFunction,
     ProcessFunction,
@@ -15,6 +17,7 @@ from penstock.runtime.functions import (
     TimeDomain,
     TimerService,
 )
+from penstock.runtime.reporting import OperatorReport
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
@@ -35,10 +38,17 @@ class SubtaskInfo:
 class OperatorContext(RuntimeContext):
     """The RuntimeContext of one operator in one subtask."""
 
-    def __init__(self, name: str, info: SubtaskInfo, backend: HashMapBackend | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        info: SubtaskInfo,
+        backend: HashMapBackend | None,
+        report: OperatorReport | None,
+    ) -> None:
         self._name = name
         self._info = info
         self._backend = backend
+        self._report = report
 
     def get_task_name(self) -> str:
         return self._name
@@ -57,6 +67,24 @@ class OperatorContext(RuntimeContext):
 
     def get_attempt_number(self) -> int:
         return self._info.attempt
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._reporting().metrics
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        self._reporting().add_accumulator(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        return self._reporting().get_accumulator(name)
+
+    def _reporting(self) -> OperatorReport:
+        if self._report is None:
+            raise ProgramError(
+                f"a key selector or partitioner at operator {self._name!r} serves several "
+                "subtasks and has no metrics or accumulators; let a function before or after it "
+                "have them"
+            )
+        return self._report
 
     def _state(self, state_descriptor: StateDescriptor) -> Any:
         if self._backend is None:

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.accumulators import Accumulator
+from penstock.metrics import MetricGroup
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -36,6 +38,18 @@ class TimeDomain(enum.Enum):
 
 class KeyedStateStore(ABC):
     """The way to the state of the current key."""
+
+    @abstractmethod
+    def get_metrics_group(self) -> MetricGroup:
+        """Where the function registers its metrics."""
+
+    @abstractmethod
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Have `accumulator` merged with those of the same name elsewhere, for the client."""
+
+    @abstractmethod
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any]:
+        """The accumulator that this function added under `name`."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]: ...

@@ -29,7 +29,7 @@ class Helpers:
             owner = getattr(function, "__self__", None)
             if isinstance(owner, Function) and id(owner) not in self._opened:
                 self._opened[id(owner)] = owner
-                owner.open(OperatorContext(node.name, info, None))
+                owner.open(OperatorContext(node.name, info, None, None))
 
     def close(self) -> list[Exception]:
         """Close them all; what went wrong."""

@@ -37,6 +37,7 @@ from penstock.runtime.context import (
     UnkeyedContext,
 )
 from penstock.runtime.functions import TimeDomain
+from penstock.runtime.reporting import OperatorReport
 from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.broadcast import BroadcastBackend
 from penstock.state.hashmap import HashMapBackend
@@ -87,6 +88,7 @@ class RuntimeOperator:
     def __init__(self, node: StreamNode, info: SubtaskInfo) -> None:
         self.node = node
         self.info = info
+        self.report = OperatorReport()
 
     def open(self) -> None:
         """Open the user function."""
@@ -154,7 +156,7 @@ class RuntimeFunction(RuntimeOperator):
     def open(self) -> None:
         opener = getattr(self.operator.function, "open", None)
         if opener is not None and self.operator.method is not None:
-            opener(OperatorContext(self.node.name, self.info, self.backend))
+            opener(OperatorContext(self.node.name, self.info, self.backend, self.report))
         self._opened = True
 
     def close(self) -> None:

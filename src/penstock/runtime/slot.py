@@ -23,6 +23,7 @@ from penstock.network.messages import (
     Failed,
     Heartbeat,
     SubtaskMetrics,
+    SubtaskReport,
     Trigger,
     credits_of,
 )
@@ -52,6 +53,8 @@ class Slot:
         self._settings = deploy.settings
         self._polls = 0
         self._stale_frames = 0
+        self._report_wanted = False
+        self._reports: dict[tuple[int, int], SubtaskReport] = {}
         self._granting: dict[ChannelId, int] = {}
         self._granted: dict[ChannelId, int] = {}
         self._credited: dict[ChannelId, int] = {}
@@ -72,6 +75,8 @@ class Slot:
         now_ms = self._clock.now_ms()
         task: Subtask | None = None
         try:
+            if self._report_wanted:
+                self._report()
             for task in self._circle:
                 if task.ready(now_ms):
                     task.accounting.enter(Activity.BUSY, self._clock.monotonic_ns())
@@ -88,6 +93,12 @@ class Slot:
             self._fail_in(task, error)
             return False
         return progressed
+
+    def _report(self) -> None:
+        """Note what user functions registered, for the next heartbeat to send."""
+        self._report_wanted = False
+        reports = ((task.id, task.report()) for task in self._circle if not task.at_end)
+        self._reports = {subtask: report for subtask, report in reports if report is not None}
 
     def _account(self, task: Subtask) -> None:
         accounting = task.accounting
@@ -223,7 +234,20 @@ class Slot:
         metrics: dict[tuple[int, int], SubtaskMetrics] = {
             task.id: task.metrics() for task in self._circle
         }
-        return Heartbeat(self.attempt, self.slot, self._polls, sent, received, metrics, strangers)
+        if any(task.reports() for task in self._circle):
+            # Gauges are the user's code, and that runs in the loop only: it reads them soon.
+            self._report_wanted = True
+            self._environment.wake()
+        return Heartbeat(
+            self.attempt,
+            self.slot,
+            self._polls,
+            sent,
+            received,
+            metrics,
+            strangers,
+            self._reports,
+        )
 
     def close(self) -> list[Exception]:
         """Close every function, reader and writer. Afterwards nothing of the attempt acts."""

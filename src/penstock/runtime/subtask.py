@@ -25,6 +25,7 @@ from penstock.network.messages import (
     AtEnd,
     SplitRequest,
     SubtaskMetrics,
+    SubtaskReport,
     Trigger,
 )
 from penstock.runtime.accounting import Accounting, Activity
@@ -40,6 +41,7 @@ from penstock.runtime.operators import (
     RuntimeSource,
 )
 from penstock.runtime.output import Output, Room
+from penstock.runtime.reporting import report_of
 from penstock.runtime.snapshots import Snapshots
 
 STEP_NS = 2_000_000
@@ -108,6 +110,8 @@ class Subtask:
         self.records_in = 0
         self._flushed_ms = self._clock.now_ms()
         self.accounting = Accounting(self._clock.monotonic_ns())
+        for operator in self.operators:
+            operator.report.metrics.begin(self._clock.now_ms())
         if parts.finished:
             self._work = self._finish()
 
@@ -286,7 +290,7 @@ class Subtask:
     def _report_end(self) -> None:
         tell, attempt = self._environment.tell, self._parts.attempt
         if self._parts.store is not None or self._parts.finished:
-            tell(AtEnd(attempt, self.id, {}))
+            tell(AtEnd(attempt, self.id, {}, self.report()))
             return
         cuts = [operator.cut(0) for operator in self.operators if isinstance(operator, RuntimeSink)]
 
@@ -297,7 +301,7 @@ class Subtask:
             if result is None:
                 self._fail(error)
             else:
-                tell(AtEnd(attempt, self.id, result))
+                tell(AtEnd(attempt, self.id, result, self.report()))
 
         self._environment.io.submit(prepare, done)
 
@@ -396,6 +400,14 @@ class Subtask:
             self.gate.queued() if self.gate is not None else 0,
             self._watermark,
         )
+
+    def reports(self) -> bool:
+        """Whether user functions registered something; another thread may ask."""
+        return any(operator.report for operator in self.operators)
+
+    def report(self) -> SubtaskReport | None:
+        """What user functions registered, now; asked by the loop only, for gauges call them."""
+        return report_of(self.operators, self._clock.now_ms())
 
     def close(self) -> list[Exception]:
         """Close every operator; what went wrong while closing."""

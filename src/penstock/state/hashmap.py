@@ -44,6 +44,10 @@ class HashMapBackend:
         self._bound[name] = (descriptor, state)
         return state
 
+    def bound(self) -> dict[str, tuple[str, Any]]:
+        """Kind and state object of every state that was declared, by name."""
+        return {name: (d.kind, state) for name, (d, state) in self._bound.items()}
+
     def table(self, name: str, kind: str) -> StateTable:
         """The table `name`, made if absent; StateError if it is there as another kind."""
         table = self._tables.get(name)

@@ -11,14 +11,13 @@ under test is the code that runs on Spark; only its environment is simulated.
 The same seed and program give the same run, event by event: `simulation.trace` tells it. To see
 one seed of the suite again, with its program, its faults and what came of it:
 
-    python -m penstock.testing.simulator 4711
+    python -m penstock.testing 4711
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -29,117 +28,15 @@ from penstock.common.job_status import JobStatus
 from penstock.errors import PenstockError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.results import Deliver
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.messages import Complete, Deploy
-from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
+from penstock.testing.simulated import SimulatedClock, SimulatedIo, SimulatedProcess
 
 MAX_TICKS = 200_000
 _STALL = 8_000
 """The longest time, in milliseconds, for which messages stand still."""
-
-
-class SimulatedClock:
-    """Time that passes when the simulation says so."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.now = 1_700_000_000_000
-        self._rng = rng
-        self._elapsed = 0
-
-    def now_ms(self) -> int:
-        return self.now
-
-    def monotonic_ns(self) -> int:
-        # Work takes time, so that steps are cut by the clock too, at any point.
-        self._elapsed += self._rng.randrange(600_000)
-        return self.now * 1_000_000 + self._elapsed
-
-
-class SimulatedIo:
-    """Slow work of one process, finished one piece at a time when the seed says so."""
-
-    def __init__(self) -> None:
-        self.queue: deque[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]]
-        self.queue = deque()
-
-    def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
-        self.queue.append((work, done))
-
-    def run_one(self) -> None:
-        work, done = self.queue.popleft()
-        try:
-            result = work()
-        except Exception as error:
-            done(None, error)
-        else:
-            done(result, None)
-
-
-class SimulatedTransport:
-    """A slot's end of the network: frames are encoded, queued per pair, and arrive in order."""
-
-    def __init__(self, process: SimulatedProcess) -> None:
-        self._process = process
-        self.address = f"{process.key}"
-        self.inbox: deque[Frame] = deque()
-        self.closed = False
-        self.peers: dict[int, tuple[int, int]] = {}
-
-    def connect(self, peers: dict[int, str]) -> None:
-        for slot in peers:
-            self.peers[slot] = (self._process.key[0], slot)
-
-    def send(self, slot: int, frame: Frame) -> None:
-        self._process.simulation.send_frame(self._process, self.peers[slot], frame)
-
-    def receive(self) -> list[Frame]:
-        frames = list(self.inbox)
-        self.inbox.clear()
-        return frames
-
-    def strangers(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        self.closed = True
-        self.inbox.clear()
-
-
-class SimulatedProcess:
-    """A slot's process."""
-
-    def __init__(self, simulation: Simulation, launch: int, slot: int, program: bytes) -> None:
-        self.simulation = simulation
-        self.key = (launch, slot)
-        self.io = SimulatedIo()
-        self.to_master: deque[Any] = deque()
-        self.from_master: deque[Any] = deque()
-        self.frozen = False
-        self.awake = True
-        self.next_heartbeat = simulation.clock.now
-        self.transport: SimulatedTransport | None = None
-        environment = HostEnvironment(
-            simulation.clock, self.io, self.to_master.append, self.wake, self._open
-        )
-        identity = SlotIdentity(simulation.job.id, launch, slot, "sim", slot)
-        self.host = SlotHost(identity, program, environment)
-        self.host.register()
-
-    def wake(self) -> None:
-        self.awake = True
-
-    def _open(self, public_key: bytes, secret_key: bytes) -> SimulatedTransport:
-        self.transport = SimulatedTransport(self)
-        return self.transport
-
-    def turn(self) -> None:
-        self.awake = self.host.turn()
-
-    def heartbeat(self) -> None:
-        interval = self.simulation.job.settings.heartbeat_interval_ms
-        self.next_heartbeat = self.simulation.clock.now + interval
-        self.to_master.append(self.host.heartbeat())
 
 
 class Simulation:
@@ -151,6 +48,7 @@ class Simulation:
         job: Job,
         rates: FaultRates | None = None,
         filesystem: FaultyFileSystem | None = None,
+        listener: Deliver | None = None,
     ) -> None:
         self.rng = random.Random(seed)
         self.rates = rates or FaultRates()
@@ -165,7 +63,8 @@ class Simulation:
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
         self.later: list[tuple[int, int, Callable[[], object]]] = []
         self.delivered: dict[str, dict[int, list[Any]]] = {}
-        """What the client got, by uid of the sink and subtask."""
+        """What the client got, by uid of the sink and subtask, unless there is a listener."""
+        self._listener = listener
         self.statuses: list[JobStatus] = []
         self.restored: set[int] = set()
         """The attempts that began at a checkpoint."""
@@ -215,7 +114,10 @@ class Simulation:
         return b"public", b"secret"
 
     def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
-        self.delivered.setdefault(uid, {}).setdefault(subtask, []).extend(values)
+        if self._listener is not None:
+            self._listener(uid, subtask, values)
+        else:
+            self.delivered.setdefault(uid, {}).setdefault(subtask, []).extend(values)
 
     def client_keeps_up(self) -> bool:
         return self.rng.random() < 0.7
@@ -239,14 +141,18 @@ class Simulation:
     def run(self, cancel_at: int | None = None) -> JobStatus:
         """Run until the job is over; a user cancels it at tick `cancel_at`."""
         self.master.start()
-        while not self.master.status.is_terminal_state():
-            self.ticks += 1
-            if self.ticks > MAX_TICKS:
+        while not self.over:
+            if self.ticks >= MAX_TICKS:
                 raise AssertionError(f"the job hangs: {self.describe()}")
-            if self.ticks == cancel_at:
+            if self.ticks + 1 == cancel_at:
                 self.master.cancel()
-            self._tick()
+            self.tick()
         return self.master.status
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will happen any more."""
+        return self.master.status.is_terminal_state()
 
     def describe(self) -> str:
         master = self.master
@@ -264,7 +170,9 @@ class Simulation:
         """A name for the whole run: equal when every event was."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Let one thing happen. Between ticks the job may be looked at and cancelled."""
+        self.ticks += 1
         self._maybe_break()
         actions = self._possible()
         # Now and then time passes although something could be done: delays of every length.
@@ -481,17 +389,3 @@ class Simulation:
         self._unreachable(process.key)
         if not any(key[0] == launch for key in self.processes):
             self._at(self.rng.randrange(0, 50), lambda: self.master.launch_ended(launch, None))
-
-
-def main(arguments: list[str]) -> int:
-    """Replay one seed of the suite and tell what happened."""
-    from penstock.testing.scenarios import replay
-
-    if len(arguments) != 1 or not arguments[0].isdigit():
-        print("usage: python -m penstock.testing.simulator SEED", file=sys.stderr)
-        return 2
-    return replay(int(arguments[0]))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
