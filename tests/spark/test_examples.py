@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
+from job_parts import is_slot
+from slot_driver import eventually, gone
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -43,3 +50,42 @@ def test_rules_take_effect_while_the_job_runs() -> None:
     assert ("tea house", 800) in seen
     assert seen <= {("tea house", 500), ("tea house", 800), ("bakery", 300)}
     assert all(int(found[2]) > int(found[3]) for found in refusals if found)
+
+
+@pytest.mark.timeout(150)
+def test_the_running_average_survives_a_kill() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        arguments = ["127.0.0.1", str(server.getsockname()[1])]
+        job = subprocess.Popen(
+            [sys.executable, str(EXAMPLES / "running_average.py"), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert job.stdout is not None
+        try:
+            line, _ = server.accept()
+            line.sendall(b"a 10\nnonsense\n")
+            assert job.stdout.readline().partition("> ")[2] == "a: 10 after 1\n"
+            time.sleep(2)  # several checkpoints, of which one at least has seen it
+            slots = _slots(job.pid)
+            assert len(slots) == 2
+            os.kill(slots[-1], signal.SIGKILL)
+            again, _ = server.accept()
+            again.sendall(b"a 20\n")
+            assert job.stdout.readline().partition("> ")[2] == "a: 15 after 2\n"
+            children = [p.pid for p in psutil.Process(job.pid).children(True)]
+            job.send_signal(signal.SIGINT)
+            job.wait(30)
+            eventually(lambda: gone(children), "all is gone")
+        finally:
+            job.kill()
+            job.wait()
+
+
+def _slots(driver: int) -> list[int]:
+    """The slots' processes: the workers, not the daemon that forks them nor the JVM."""
+    below = psutil.Process(driver).children(recursive=True)
+    workers = [p for p in below if "python" in p.name() and not p.children()]
+    return [worker.pid for worker in workers if is_slot(worker.pid)]

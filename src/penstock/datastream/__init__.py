@@ -13,7 +13,6 @@ from penstock.datastream.connected_streams import (
     BroadcastStream,
     ConnectedStreams,
 )
-from penstock.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -37,6 +36,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.runtime.functions import TimeDomain, TimerService
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, KeyedStream, add_node
 from penstock.datastream.program import Upstream
+from penstock.datastream.streams import DataStream, KeyedStream, add_node
 from penstock.errors import ProgramError
 from penstock.graph.operators import (
     BroadcastProcessOperator,

@@ -25,13 +25,13 @@ from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.data_stream import FOREVER_MS, DataStream
 from penstock.datastream.deprecation import deprecated
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job_client import Runner, RunningJob
 from penstock.datastream.program import Program, Upstream
 from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.results import ClientResults, CloseableIterator
+from penstock.datastream.streams import FOREVER_MS, DataStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import ProgramError
 from penstock.graph.operators import SinkOperator, SourceOperator

@@ -26,9 +26,9 @@ from penstock.common.output_tag import OutputTag
 from penstock.common.settings import RuntimeSettings
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
-from penstock.datastream.data_stream import DataStream
 from penstock.datastream.invocation import Invocation, invoked
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.streams import DataStream
 from penstock.errors import ProgramError
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph

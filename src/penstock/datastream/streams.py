@@ -1,0 +1,473 @@
+"""Streams of records, by PyFlink's names: what a user builds a program with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.output_tag import OutputTag
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.client_sinks import CollectSink, PrintSink
+from penstock.connectors.function_sink import FunctionSink
+from penstock.connectors.sink import Sink
+from penstock.datastream import accumulate
+from penstock.datastream.accumulate import Projection
+from penstock.datastream.program import Upstream
+from penstock.errors import ProgramError
+from penstock.graph.operators import (
+    CONTEXT_OPERATORS,
+    FilterOperator,
+    FlatMapOperator,
+    FunctionOperator,
+    MapOperator,
+    Operator,
+    ProcessOperator,
+    ReduceOperator,
+    SinkOperator,
+)
+from penstock.graph.partitioning import (
+    BroadcastPartitioning,
+    CustomPartitioning,
+    ForwardPartitioning,
+    GlobalPartitioning,
+    HashPartitioning,
+    Partitioning,
+    RebalancePartitioning,
+    RescalePartitioning,
+    ShufflePartitioning,
+)
+from penstock.graph.stream_graph import Chaining, StreamNode
+from penstock.runtime.functions import Function, KeyedProcessFunction, ProcessFunction
+from penstock.state.descriptors import MapStateDescriptor
+
+if TYPE_CHECKING:
+    from penstock.datastream.connected_streams import BroadcastStream
+    from penstock.datastream.results import CloseableIterator
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+FOREVER_MS = 2**53
+"""A buffer timeout that never passes."""
+
+
+class DataStream:
+    """A stream of records."""
+
+    def __init__(self, env: StreamExecutionEnvironment, upstreams: tuple[Upstream, ...]) -> None:
+        self._env = env
+        self._upstreams = upstreams
+
+    # --- transformations ----------------------------------------------------------------------
+
+    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """One record for one record."""
+        return self._apply("Map", MapOperator, func, "map", output_type)
+
+    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of records for one record: `func` returns an iterable or is a generator."""
+        return self._apply("Flat Map", FlatMapOperator, func, "flat_map", output_type)
+
+    def filter(self, func: Any) -> DataStream:
+        """Only the records for which `func` is true."""
+        return self._apply("Filter", FilterOperator, func, "filter", self._type())
+
+    def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
+        """The stream by key: records of one key go to one subtask and share its state."""
+        select = _callable(key_selector, "get_key", "key_by")
+        return KeyedStream(self._env, self._spread(HashPartitioning(select)), select, self)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """This stream and others, as one."""
+        upstreams = self._upstreams
+        for stream in streams:
+            if stream._env is not self._env:
+                raise ProgramError("union() of streams that belong to different environments")
+            origin = stream._origin if isinstance(stream, KeyedStream) else stream
+            upstreams += origin._upstreams
+        return DataStream(self._env, upstreams)
+
+    def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
+        """Apply a function that may have side outputs."""
+        _need(func, ProcessFunction, "process() on a stream that is not keyed")
+        operator = ProcessOperator(func, "process_element")
+        return self._stream("Process", operator, output_type)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+        """This stream and another, to be processed by one function that tells them apart."""
+        from penstock.datastream import connected_streams as connected
+
+        if isinstance(ds, connected.BroadcastStream):
+            return connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        _need(ds, DataStream, "connect()")
+        return connected.ConnectedStreams(self, ds)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The records that the function behind this stream sent to `output_tag`."""
+        _need(output_tag, OutputTag, "get_side_output()")
+        upstreams = self._upstreams
+        for upstream in upstreams:
+            node = self._env._program.nodes[upstream.node]
+            if not isinstance(node.operator, CONTEXT_OPERATORS):
+                raise ProgramError(
+                    f"operator {node.name!r} has no side outputs: only process functions have; "
+                    "call get_side_output() on what process() returned"
+                )
+        tagged = tuple(Upstream(upstream.node, None, output_tag.tag_id) for upstream in upstreams)
+        return DataStream(self._env, tagged)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Of every tuple or row the fields at these positions, as a tuple."""
+        if not field_indexes or not all(isinstance(index, int) for index in field_indexes):
+            raise ProgramError("project() needs the positions of the fields, as numbers")
+        project = Projection(field_indexes)
+        return self._apply("Projection", MapOperator, project, "map", None)
+
+    # --- partitioning -------------------------------------------------------------------------
+
+    def rebalance(self) -> DataStream:
+        """Records go to the next operator's subtasks in turns."""
+        return DataStream(self._env, self._spread(RebalancePartitioning()))
+
+    def rescale(self) -> DataStream:
+        """In turns, each subtask to its own share of the next operator's: fewer channels."""
+        return DataStream(self._env, self._spread(RescalePartitioning()))
+
+    def shuffle(self) -> DataStream:
+        """Records go to the next operator's subtasks at random."""
+        return DataStream(self._env, self._spread(ShufflePartitioning()))
+
+    def global_(self) -> DataStream:
+        """All records go to the first subtask of the next operator."""
+        return DataStream(self._env, self._spread(GlobalPartitioning()))
+
+    def forward(self) -> DataStream:
+        """Records stay in the subtask of the same number."""
+        return DataStream(self._env, self._spread(ForwardPartitioning()))
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """Every subtask of the next operator gets every record.
+
+        With descriptors: a stream to connect another one with, whose records are kept in these
+        broadcast states.
+        """
+        upstreams = self._spread(BroadcastPartitioning())
+        if broadcast_state_descriptor is None:
+            return DataStream(self._env, upstreams)
+        from penstock.datastream.connected_streams import BroadcastStream
+
+        descriptors = (broadcast_state_descriptor, *other_broadcast_state_descriptors)
+        for descriptor in descriptors:
+            _need(descriptor, MapStateDescriptor, "broadcast()")
+        return BroadcastStream(DataStream(self._env, upstreams), list(descriptors))
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """`partitioner(key, number_of_partitions)` names the subtask for each record."""
+        partition = _callable(partitioner, "partition", "partition_custom")
+        select = _callable(key_selector, "get_key", "partition_custom")
+        return DataStream(self._env, self._spread(CustomPartitioning(partition, select)))
+
+    # --- sinks --------------------------------------------------------------------------------
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the records to `sink`."""
+        if not isinstance(sink, Sink):
+            raise ProgramError(f"sink_to() needs a Sink, not a {type(sink).__name__}")
+        return DataStreamSink(self._env, self._node("Sink", SinkOperator(sink), None))
+
+    def add_sink(self, sink_func: Any) -> DataStreamSink:
+        """Hand every record to a function, or to an object with a method `invoke`.
+
+        After a restart the records since the last checkpoint come again: at least once.
+        """
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
+        return self.sink_to(FunctionSink(sink_func))
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print the records in the terminal of the program."""
+        return self.sink_to(PrintSink(sink_identifier)).name("Print")
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the program and iterate over the records of this stream; a list with a limit."""
+        collecting = self.sink_to(CollectSink()).name("Collect")
+        results = self._env._execute_collecting(collecting._node_id, job_execution_name)
+        if limit is None:
+            return results
+        with results:
+            return list(itertools.islice(results, limit))
+
+    # --- settings of the last operator --------------------------------------------------------
+
+    def get_name(self) -> str:
+        """The name of the operator behind this stream."""
+        return self._env._program.nodes[self._upstreams[0].node].name
+
+    def get_type(self) -> TypeInformation | None:
+        """The declared type of the records; None if none was declared."""
+        return self._type()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment in which this stream is built."""
+        return self._env
+
+    def force_non_parallel(self) -> DataStream:
+        """Run the operator in one subtask, whatever the parallelism of the rest."""
+        return self._set(parallelism=1, max_parallelism=1)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """How long buffers of the operator's chain may gather; -1: until they are full.
+
+        Where operators of one chain differ, the shortest holds.
+        """
+        return self._set(buffer_timeout_ms=FOREVER_MS if timeout_millis == -1 else timeout_millis)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        """The same as `uid`, for a hash that an earlier program's operator had."""
+        return self._set(uid=uid_hash)
+
+    def set_description(self, description: str) -> DataStream:
+        """More than the name can say; shown with the plan of the program."""
+        return self._set(description=description)
+
+    def name(self, name: str) -> DataStream:
+        return self._set(name=name)
+
+    def uid(self, uid: str) -> DataStream:
+        """The identity of the operator's state, which survives changes of the program."""
+        return self._set(uid=uid)
+
+    def set_parallelism(self, parallelism: int) -> DataStream:
+        return self._set(parallelism=parallelism)
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        return self._set(max_parallelism=max_parallelism)
+
+    def start_new_chain(self) -> DataStream:
+        return self._set(chaining=Chaining.HEAD)
+
+    def disable_chaining(self) -> DataStream:
+        return self._set(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self, slot_sharing_group: str) -> DataStream:
+        return self._set(slot_sharing_group=slot_sharing_group)
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _set(self, **changes: Any) -> DataStream:
+        if len(self._upstreams) != 1 or self._upstreams[0].partitioning is not None:
+            raise ProgramError(
+                f"{next(iter(changes))} can be set on an operator only, directly behind it"
+            )
+        self._env._program.change(self._upstreams[0].node, **changes)
+        return self
+
+    def _spread(self, partitioning: Partitioning) -> tuple[Upstream, ...]:
+        return tuple(replace(upstream, partitioning=partitioning) for upstream in self._upstreams)
+
+    def _type(self) -> TypeInformation | None:
+        nodes = self._env._program.nodes
+        types = {nodes[u.node].output_type if u.tag is None else None for u in self._upstreams}
+        return types.pop() if len(types) == 1 else None
+
+    def _apply(
+        self,
+        name: str,
+        kind: Callable[..., FunctionOperator],
+        func: Any,
+        method: str,
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        bound = method if hasattr(func, method) else None
+        if bound is None and not callable(func):
+            raise ProgramError(
+                f"{method}() needs a function or an object with a method {method}, not a "
+                f"{type(func).__name__}"
+            )
+        return self._stream(name, kind(func, bound, self._key_for(func)), output_type)
+
+    def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
+        """The key selector, if `func` may ask for state of the key."""
+        return None
+
+    def _stream(
+        self, name: str, operator: Operator, output_type: TypeInformation | None
+    ) -> DataStream:
+        """What an operator makes of this stream."""
+        return DataStream(self._env, (Upstream(self._node(name, operator, output_type), None),))
+
+    def _node(self, name: str, operator: Operator, output_type: TypeInformation | None) -> int:
+        return add_node(self._env, name, operator, output_type, self._upstreams)
+
+
+def add_node(
+    env: StreamExecutionEnvironment,
+    name: str,
+    operator: Operator,
+    output_type: TypeInformation | None,
+    upstreams: tuple[Upstream, ...],
+) -> int:
+    """Add an operator to the program of `env`; its number."""
+    program = env._program
+    # A group is inherited when all inputs agree on it, as in Flink.
+    groups = {program.nodes[upstream.node].slot_sharing_group for upstream in upstreams}
+    node = StreamNode(
+        program.next_id(),
+        name,
+        operator,
+        env.get_parallelism(),
+        env.get_max_parallelism(),
+        output_type=output_type,
+    )
+    node_id = program.add(node, upstreams)
+    if len(groups) == 1:
+        program.change(node_id, slot_sharing_group=groups.pop())
+    return node_id
+
+
+class KeyedStream(DataStream):
+    """A stream by key."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        upstreams: tuple[Upstream, ...],
+        key_selector: Callable[[Any], Any],
+        origin: DataStream,
+    ) -> None:
+        super().__init__(env, upstreams)
+        self._key_selector = key_selector
+        self._origin = origin
+
+    def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
+        # A plain function cannot ask for state, so its records need no key.
+        return self._key_selector if isinstance(func, Function) else None
+
+    def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
+        """Apply a function with state and timers of the record's key."""
+        _need(func, KeyedProcessFunction, "process() on a keyed stream")
+        operator = ProcessOperator(func, "process_element", self._key_selector)
+        return self._stream("KeyedProcess", operator, output_type)
+
+    def reduce(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """A running reduction per key: for every record the value so far."""
+        bound = "reduce" if hasattr(func, "reduce") else None
+        if bound is None and not callable(func):
+            raise ProgramError(f"reduce() needs a function, not a {type(func).__name__}")
+        operator = ReduceOperator(func, bound, self._key_selector)
+        return self._stream("Reduce", operator, output_type or self._type())
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The running sum per key of the field at this position, or of this name.
+
+        The other fields are those of the key's first record. Where records are plain numbers the
+        position is 0.
+        """
+        return self._accumulate("Sum", accumulate.Sum(position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The running minimum of a field; the other fields are those of the first record."""
+        return self._accumulate("Min", accumulate.Min(position_to_min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The running maximum of a field; the other fields are those of the first record."""
+        return self._accumulate("Max", accumulate.Max(position_to_max))
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The record with the smallest value of a field so far; the earlier one of equals."""
+        return self._accumulate("Min By", accumulate.MinBy(position_to_min_by))
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The record with the largest value of a field so far; the earlier one of equals."""
+        return self._accumulate("Max By", accumulate.MaxBy(position_to_max_by))
+
+    def _accumulate(self, name: str, function: accumulate.Accumulation) -> DataStream:
+        return self._stream(
+            name, ReduceOperator(function, "reduce", self._key_selector), self._type()
+        )
+
+    def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
+        """The stream by another key."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The stream and others, as one; not by key any more."""
+        return self._origin.union(*streams)
+
+    # Records of a key must stay together: another rule would undo what key_by() promised.
+
+    def _refuse_partitioning(self, *_: Any) -> Any:
+        raise ProgramError(
+            "a keyed stream is partitioned by its key; call this before key_by(), or on what the "
+            "keyed function returned"
+        )
+
+    rebalance = _refuse_partitioning
+    rescale = _refuse_partitioning
+    shuffle = _refuse_partitioning
+    global_ = _refuse_partitioning
+    forward = _refuse_partitioning
+    broadcast = _refuse_partitioning  # type: ignore[assignment]
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Not on a keyed stream: it is partitioned by its key."""
+        return self._refuse_partitioning()  # type: ignore[no-any-return]
+
+
+class DataStreamSink:
+    """The end of a stream, for settings."""
+
+    def __init__(self, env: StreamExecutionEnvironment, node: int) -> None:
+        self._env = env
+        self._node_id = node
+
+    def name(self, name: str) -> DataStreamSink:
+        return self._set(name=name)
+
+    def set_description(self, description: str) -> DataStreamSink:
+        """More than the name can say; shown with the plan of the program."""
+        return self._set(description=description)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """The same as `uid`, for a hash that an earlier program's operator had."""
+        return self._set(uid=uid_hash)
+
+    def uid(self, uid: str) -> DataStreamSink:
+        return self._set(uid=uid)
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        return self._set(parallelism=parallelism)
+
+    def disable_chaining(self) -> DataStreamSink:
+        return self._set(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self, slot_sharing_group: str) -> DataStreamSink:
+        return self._set(slot_sharing_group=slot_sharing_group)
+
+    def _set(self, **changes: Any) -> DataStreamSink:
+        self._env._program.change(self._node_id, **changes)
+        return self
+
+
+def _need(value: Any, kind: type, what: str) -> None:
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ProgramError(f"{what} needs {article} {kind.__name__}, not a {type(value).__name__}")
+
+
+def _callable(value: Any, method: str, what: str) -> Callable[..., Any]:
+    bound = getattr(value, method, None)
+    if bound is not None:
+        return bound  # type: ignore[no-any-return]
+    if not callable(value):
+        raise ProgramError(
+            f"{what}() needs a function or an object with a method {method}, not a "
+            f"{type(value).__name__}"
+        )
+    return value  # type: ignore[no-any-return]
