@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.checks import need
 from penstock.datastream.program import Upstream
 from penstock.datastream.streams import DataStream, KeyedStream, add_node
 from penstock.errors import ProgramError
@@ -60,14 +61,14 @@ class ConnectedStreams:
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record for one record, of either stream."""
-        _need(func, CoMapFunction, "map() on connected streams")
+        need(func, CoMapFunction, "map() on connected streams")
         return self._apply("Co-Map", CoMapOperator, func, ("map1", "map2"), output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of records for one record, of either stream."""
-        _need(func, CoFlatMapFunction, "flat_map() on connected streams")
+        need(func, CoFlatMapFunction, "flat_map() on connected streams")
         methods = ("flat_map1", "flat_map2")
         return self._apply("Co-Flat Map", CoFlatMapOperator, func, methods, output_type)
 
@@ -80,7 +81,7 @@ class ConnectedStreams:
         keyed = isinstance(self.stream1, KeyedStream)
         kind = KeyedCoProcessFunction if keyed else CoProcessFunction
         which = "keyed connected streams" if keyed else "connected streams that are not keyed"
-        _need(func, kind, f"process() on {which}")
+        need(func, kind, f"process() on {which}")
         methods = ("process_element1", "process_element2")
         name = "Keyed Co-Process" if keyed else "Co-Process"
         return self._apply(name, CoProcessOperator, func, methods, output_type)
@@ -142,7 +143,7 @@ class BroadcastConnectedStream:
         keyed = isinstance(stream, KeyedStream)
         kind = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
         which = "a keyed stream" if keyed else "a stream that is not keyed"
-        _need(func, kind, f"process() on {which} connected with a broadcast one")
+        need(func, kind, f"process() on {which} connected with a broadcast one")
         operator = BroadcastProcessOperator(
             func,
             "process_element",
@@ -165,8 +166,3 @@ def _two_inputs(
     upstreams = first._upstreams + tuple(replace(u, input=1) for u in second._upstreams)
     node = add_node(first._env, name, operator, output_type, upstreams)
     return DataStream(first._env, (Upstream(node, None),))
-
-
-def _need(func: Any, kind: type, what: str) -> None:
-    if not isinstance(func, kind):
-        raise ProgramError(f"{what} needs a {kind.__name__}, not a {type(func).__name__}")

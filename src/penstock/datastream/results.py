@@ -74,6 +74,10 @@ class CloseableIterator:
                 raise StopIteration
             self._values = iter(batch)
 
+    def next(self) -> Any:
+        """The next record; StopIteration when there is none any more."""
+        return next(self)
+
     def close(self) -> None:
         """Stop the job if it still runs."""
         if self._ended:

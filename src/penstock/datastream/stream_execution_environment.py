@@ -164,6 +164,8 @@ class StreamExecutionEnvironment:
             raise ProgramError("there is no ingestion time: use event time or processing time")
 
     add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
+    add_source = java_only("add_source", "use from_source() with a Source")
+    create_input = java_only("create_input", "use from_source() with a FileSource")
     add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
 
     def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:

@@ -14,6 +14,7 @@ from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import Sink
 from penstock.datastream import accumulate
 from penstock.datastream.accumulate import Projection
+from penstock.datastream.checks import need, need_callable
 from penstock.datastream.program import Upstream
 from penstock.errors import ProgramError
 from penstock.graph.operators import (
@@ -43,6 +44,7 @@ from penstock.runtime.functions import Function, KeyedProcessFunction, ProcessFu
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
+    from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connected_streams import BroadcastStream
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -74,7 +76,7 @@ class DataStream:
 
     def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
         """The stream by key: records of one key go to one subtask and share its state."""
-        select = _callable(key_selector, "get_key", "key_by")
+        select = need_callable(key_selector, "get_key", "key_by")
         return KeyedStream(self._env, self._spread(HashPartitioning(select)), select, self)
 
     def union(self, *streams: DataStream) -> DataStream:
@@ -89,7 +91,7 @@ class DataStream:
 
     def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
         """Apply a function that may have side outputs."""
-        _need(func, ProcessFunction, "process() on a stream that is not keyed")
+        need(func, ProcessFunction, "process() on a stream that is not keyed")
         operator = ProcessOperator(func, "process_element")
         return self._stream("Process", operator, output_type)
 
@@ -99,12 +101,12 @@ class DataStream:
 
         if isinstance(ds, connected.BroadcastStream):
             return connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        _need(ds, DataStream, "connect()")
+        need(ds, DataStream, "connect()")
         return connected.ConnectedStreams(self, ds)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the function behind this stream sent to `output_tag`."""
-        _need(output_tag, OutputTag, "get_side_output()")
+        need(output_tag, OutputTag, "get_side_output()")
         upstreams = self._upstreams
         for upstream in upstreams:
             node = self._env._program.nodes[upstream.node]
@@ -162,13 +164,13 @@ class DataStream:
 
         descriptors = (broadcast_state_descriptor, *other_broadcast_state_descriptors)
         for descriptor in descriptors:
-            _need(descriptor, MapStateDescriptor, "broadcast()")
+            need(descriptor, MapStateDescriptor, "broadcast()")
         return BroadcastStream(DataStream(self._env, upstreams), list(descriptors))
 
     def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
         """`partitioner(key, number_of_partitions)` names the subtask for each record."""
-        partition = _callable(partitioner, "partition", "partition_custom")
-        select = _callable(key_selector, "get_key", "partition_custom")
+        partition = need_callable(partitioner, "partition", "partition_custom")
+        select = need_callable(key_selector, "get_key", "partition_custom")
         return DataStream(self._env, self._spread(CustomPartitioning(partition, select)))
 
     # --- sinks --------------------------------------------------------------------------------
@@ -216,6 +218,10 @@ class DataStream:
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment in which this stream is built."""
         return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The settings of the environment's execution."""
+        return self._env.get_config()
 
     def force_non_parallel(self) -> DataStream:
         """Run the operator in one subtask, whatever the parallelism of the rest."""
@@ -351,7 +357,7 @@ class KeyedStream(DataStream):
 
     def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
         """Apply a function with state and timers of the record's key."""
-        _need(func, KeyedProcessFunction, "process() on a keyed stream")
+        need(func, KeyedProcessFunction, "process() on a keyed stream")
         operator = ProcessOperator(func, "process_element", self._key_selector)
         return self._stream("KeyedProcess", operator, output_type)
 
@@ -453,21 +459,3 @@ class DataStreamSink:
     def _set(self, **changes: Any) -> DataStreamSink:
         self._env._program.change(self._node_id, **changes)
         return self
-
-
-def _need(value: Any, kind: type, what: str) -> None:
-    if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise ProgramError(f"{what} needs {article} {kind.__name__}, not a {type(value).__name__}")
-
-
-def _callable(value: Any, method: str, what: str) -> Callable[..., Any]:
-    bound = getattr(value, method, None)
-    if bound is not None:
-        return bound  # type: ignore[no-any-return]
-    if not callable(value):
-        raise ProgramError(
-            f"{what}() needs a function or an object with a method {method}, not a "
-            f"{type(value).__name__}"
-        )
-    return value  # type: ignore[no-any-return]
