@@ -42,35 +42,27 @@ class ReadingContext(_TimesContext, BaseBroadcastProcessFunction.ReadOnlyContext
         return self._backend.read_only(state_descriptor.name)
 
 
-class KeyedReadingContext(ElementContext):
+class _Reads:
+    """The broadcast side of a keyed context."""
+
+    backend: BroadcastBackend
+    _timers: Times
+
+    def get_broadcast_state(
+        self, state_descriptor: MapStateDescriptor
+    ) -> ReadOnlyBroadcastState[Any, Any]:
+        return self.backend.read_only(state_descriptor.name)
+
+    def current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._timers.current_watermark()
+
+
+class KeyedReadingContext(_Reads, ElementContext):
     """For `process_element` of a keyed stream."""
 
-    backend: BroadcastBackend
 
-    def get_broadcast_state(
-        self, state_descriptor: MapStateDescriptor
-    ) -> ReadOnlyBroadcastState[Any, Any]:
-        return self.backend.read_only(state_descriptor.name)
-
-    def current_processing_time(self) -> int:
-        return self._timers.current_processing_time()
-
-    def current_watermark(self) -> int:
-        return self._timers.current_watermark()
-
-
-class ReadingTimerContext(TimerContext):
+class ReadingTimerContext(_Reads, TimerContext):
     """For `on_timer`."""
-
-    backend: BroadcastBackend
-
-    def get_broadcast_state(
-        self, state_descriptor: MapStateDescriptor
-    ) -> ReadOnlyBroadcastState[Any, Any]:
-        return self.backend.read_only(state_descriptor.name)
-
-    def current_processing_time(self) -> int:
-        return self._timers.current_processing_time()
-
-    def current_watermark(self) -> int:
-        return self._timers.current_watermark()
