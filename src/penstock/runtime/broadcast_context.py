@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.runtime.context import ElementContext, TimerContext, Times
+from penstock.runtime.context import ElementContext, KeyedTimerService, TimerContext, Times
 from penstock.runtime.two_input_functions import BaseBroadcastProcessFunction
 from penstock.state.broadcast import BroadcastBackend
 from penstock.state.descriptors import MapStateDescriptor
@@ -46,7 +46,7 @@ class _Reads:
     """The broadcast side of a keyed context."""
 
     backend: BroadcastBackend
-    _timers: Times
+    _timers: KeyedTimerService
 
     def get_broadcast_state(
         self, state_descriptor: MapStateDescriptor
