@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.errors import ProgramError
 from penstock.graph.operators import SinkOperator
 from penstock.graph.partitioning import (
     ForwardPartitioning,
@@ -48,6 +49,11 @@ class Program:
 
     def stream_graph(self) -> StreamGraph:
         """The program that ends in the sinks added since the last execute()."""
+        if self.executed and not self._sinks() - self.executed:
+            raise ProgramError(
+                "all of the program was executed before, and no sink has been added since: "
+                "nothing to execute"
+            )
         wanted = self._needed_by(self._sinks() - self.executed)
         edges = [
             StreamEdge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -295,6 +296,12 @@ class DataStream:
             raise ProgramError(
                 f"{method}() needs a function or an object with a method {method}, not a "
                 f"{type(func).__name__}"
+            )
+        called = getattr(func, method) if bound else func
+        if method in ("map", "filter") and inspect.isgeneratorfunction(called):
+            raise ProgramError(
+                f"{method}() takes what its function returns, and a generator was given, which "
+                "yields: use flat_map() for any number of records"
             )
         return self._stream(name, kind(func, bound, self._key_for(func)), output_type)
 

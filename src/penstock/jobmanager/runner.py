@@ -10,14 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-import cloudpickle
-
 from penstock.common.clock import SystemClock
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_io import ThreadIo
-from penstock.errors import JobCancelledError, JobFailedError, ProgramError
+from penstock.errors import JobCancelledError, JobFailedError
+from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import Progress
@@ -54,7 +53,7 @@ class JobRunner:
         self._server = ControlServer(resources.host())
         self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._launches: dict[int, PendingLaunch] = {}
-        self._program = _pickled(job)
+        self._program = pickle_graph(job.graph)
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[JobStatus], None]] = []
@@ -204,13 +203,3 @@ def settle(result: Future[JobExecutionResult], master: JobMaster, runtime_ms: in
         failed = JobFailedError(f"job {job.name!r} failed: {master.error.summary()}")
         failed.__cause__ = master.error
         result.set_exception(failed)
-
-
-def _pickled(job: Job) -> bytes:
-    try:
-        return bytes(cloudpickle.dumps(job.graph))
-    except Exception as error:
-        raise ProgramError(
-            f"the program cannot be sent to the slots, because a function of it refers to "
-            f"something that cannot be pickled: {error}"
-        ) from error

@@ -7,10 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
-from penstock.errors import ProgramError
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
+from penstock.graph.pickling import pickle_graph
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.messages import Deploy
 from penstock.runtime.environment import SlotEnvironment
@@ -66,10 +64,7 @@ class LocalSlots:
         self._told: deque[Any] = deque()
         self._io = SimulatedIo()
         inboxes: list[deque[list[bytes]]] = [deque() for _ in range(graph.slots)]
-        try:
-            program = cloudpickle.dumps(graph)
-        except Exception as error:
-            raise ProgramError(f"the program cannot be pickled: {error}") from error
+        program = pickle_graph(graph)
         self._slots: list[Slot] = []
         try:
             for slot in range(graph.slots):

@@ -22,10 +22,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from penstock.common.job_status import JobStatus
 from penstock.errors import PenstockError
+from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.results import Deliver
@@ -73,7 +72,7 @@ class Simulation:
         self._letters: dict[tuple[int, int], deque[Any]] = {}
         self._stalled: dict[Any, int] = {}
         self._crash_tick = 0
-        self._program = cloudpickle.dumps(job.graph)
+        self._program = pickle_graph(job.graph)
         self.master = JobMaster(job, self)
         if filesystem is not None:
             filesystem.armed = True

@@ -1,0 +1,79 @@
+"""The program as bytes for the slots, and if it cannot be: which variable is to blame.
+
+Functions of the main module travel by value, with everything they refer to. What they refer to by
+accident, a lock, a connection, an open file, cannot travel; finding out where it hangs is what
+takes the time, so the error says it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+from penstock.errors import ProgramError
+from penstock.graph.execution_graph import ExecutionGraph
+
+_DEEPEST = 6
+
+
+def pickle_graph(graph: ExecutionGraph) -> bytes:
+    """The graph, pickled; ProgramError that names operator and variable if it cannot be."""
+    try:
+        return bytes(cloudpickle.dumps(graph))
+    except Exception as error:
+        raise ProgramError(_explanation(graph, error)) from error
+
+
+def _explanation(graph: ExecutionGraph, error: Exception) -> str:
+    for vertex in graph.job.vertices:
+        for node in vertex.nodes:
+            if not _fails(node.operator):
+                continue
+            trail = _trail(node.operator)
+            what = ".".join(name for name, _ in trail if name != "function") or "its function"
+            kind = type(trail[-1][1] if trail else node.operator).__name__
+            return (
+                f"operator {node.name!r} cannot be sent to the slots: {what} is a {kind}, which "
+                "cannot be pickled; make it where it is used, for example in open()"
+            )
+    return f"the program cannot be sent to the slots: {error}"
+
+
+def _trail(value: Any) -> list[tuple[str, Any]]:
+    """From `value` down to what cannot be pickled: names, and what they stand for."""
+    trail: list[tuple[str, Any]] = []
+    while len(trail) < _DEEPEST:
+        below = next(((n, part) for n, part in _parts(value) if _fails(part)), None)
+        if below is None:
+            break
+        trail.append(below)
+        value = below[1]
+    return trail
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """What a value refers to, by name."""
+    if inspect.ismethod(value):
+        yield "self", value.__self__
+    elif inspect.isfunction(value):
+        used = inspect.getclosurevars(value)
+        yield from {**used.nonlocals, **used.globals}.items()
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield f"[{key!r}]", part
+    elif isinstance(value, list | tuple | set | frozenset):
+        for position, part in enumerate(value):
+            yield f"[{position}]", part
+    else:
+        yield from getattr(value, "__dict__", {}).items()
+
+
+def _fails(value: Any) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception:
+        return True
+    return False
