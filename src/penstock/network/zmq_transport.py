@@ -44,8 +44,9 @@ class ZmqTransport:
         self.address = f"tcp://{host}:{port}"
         self._push: dict[int, zmq.Socket[bytes]] = {}
         self._push_monitors: dict[int, zmq.Socket[bytes]] = {}
-        self._handshaking: list[int] = []
-        self._strangers = 0
+        self._events = dict.fromkeys(
+            (zmq.EVENT_ACCEPTED, zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_DISCONNECTED), 0
+        )
         self._poller = zmq.Poller()
         self._poller.register(self._pull, zmq.POLLIN)
         self._poller.register(self._pull_monitor, zmq.POLLIN)
@@ -96,16 +97,7 @@ class ZmqTransport:
                 self._disconnected(socket)
 
     def _connection(self, event: Any) -> None:
-        """Who is cut off before its handshake succeeded is a stranger."""
-        kind, descriptor = event["event"], event["value"]
-        if kind == zmq.EVENT_ACCEPTED:
-            self._handshaking.append(descriptor)
-        elif kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            # The event does not say whose it was; for the count any of them will do.
-            del self._handshaking[:1]
-        elif descriptor in self._handshaking:
-            self._handshaking.remove(descriptor)
-            self._strangers += 1
+        self._events[event["event"]] += 1
 
     def _disconnected(self, monitor: object) -> None:
         for slot, known in self._push_monitors.items():
@@ -114,7 +106,14 @@ class ZmqTransport:
                 raise ChannelBrokenError(f"the connection to slot {slot} was lost")
 
     def strangers(self) -> int:
-        return self._strangers
+        """How many were cut off before their handshake succeeded.
+
+        A success does not say whose it was. But those who left are strangers as long as no member
+        has left, and those who were accepted and did not succeed are strangers as long as nobody
+        is in the middle of it; the smaller number is right in both cases.
+        """
+        failed = self._events[zmq.EVENT_ACCEPTED] - self._events[zmq.EVENT_HANDSHAKE_SUCCEEDED]
+        return min(self._events[zmq.EVENT_DISCONNECTED], max(0, failed))
 
     def close(self) -> None:
         self._guard_stop.set()
