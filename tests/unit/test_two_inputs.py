@@ -110,16 +110,16 @@ def key(record):
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_both_streams_share_the_state_and_the_timers_of_a_key(cluster, parallelism):
     def build(env):
-        left = env.from_collection([(k, n) for n, k in enumerate("abcd")])
-        right = env.from_collection([(k, k.upper()) for k in "bcde"])
+        left = env.from_source(Waiting(*[(k, n) for n, k in enumerate("abcd")]), NONE, "left")
+        right = env.from_source(Waiting(*[(k, k.upper()) for k in "bcde"]), NONE, "right")
         joined = left.connect(right).key_by(key, key).process(Join())
         collect(joined.union(joined.get_side_output(LATE)))
 
-    running = cluster(build, parallelism=parallelism)
-    running.turn()
+    running = cluster(build, parallelism=parallelism).run()
+    met = [("b", 1, "B"), ("c", 2, "C"), ("d", 3, "D")]
+    assert sorted(running.collected()) == met
     running.clock.now += 200
-    met = running.run().collected()
-    assert {("b", 1, "B"), ("c", 2, "C"), ("d", 3, "D")} <= set(met)
+    assert Counter(running.run().collected()) == Counter([*met, "a", "e"])
     assert not running.failures()
 
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from penstock.common.java_only import java_only
 from penstock.errors import ProgramError
 
@@ -17,12 +19,12 @@ __all__ = [
 ]
 
 
-class CheckpointStorage:
+class CheckpointStorage(ABC):
     """Where checkpoints are kept."""
 
+    @abstractmethod
     def get_checkpoint_path(self) -> str | None:
         """The directory; None for the driver's memory."""
-        raise NotImplementedError
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
@@ -65,6 +67,7 @@ class CustomCheckpointStorage(CheckpointStorage):
     """A storage written in Java, of which there is none here."""
 
     __init__ = java_only("CustomCheckpointStorage", "use FileSystemCheckpointStorage")
+    get_checkpoint_path = java_only("get_checkpoint_path", "use FileSystemCheckpointStorage")
 
 
 def _refuse(name: str, value: int | None) -> None:
