@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 
@@ -30,7 +31,17 @@ class Operator:
 
 @dataclass(frozen=True)
 class SourceOperator(Operator):
+    """Where records come from; with a strategy they have timestamps and make watermarks."""
+
     source: Source
+    strategy: WatermarkStrategy | None = None
+
+
+@dataclass(frozen=True)
+class TimestampsOperator(Operator):
+    """Gives the records of a stream timestamps, and the stream watermarks, by a strategy."""
+
+    strategy: WatermarkStrategy
 
 
 @dataclass(frozen=True)
