@@ -50,6 +50,7 @@ from penstock.state.descriptors import MapStateDescriptor
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connected_streams import BroadcastStream
+    from penstock.datastream.interval_join import IntervalJoin
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -381,6 +382,15 @@ class KeyedStream(DataStream):
         need(func, KeyedProcessFunction, "process() on a keyed stream")
         operator = ProcessOperator(func, "process_element", self._key_selector)
         return self._stream("KeyedProcess", operator, output_type)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that happened close in time."""
+        from penstock.datastream.interval_join import IntervalJoin
+
+        need(other_stream, KeyedStream, "interval_join()")
+        if other_stream._env is not self._env:
+            raise ProgramError("interval_join() of streams that belong to different environments")
+        return IntervalJoin(self, other_stream)
 
     def reduce(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A running reduction per key: for every record the value so far."""

@@ -61,6 +61,11 @@ class FunctionOperator(Operator):
     def keyed(self) -> bool:
         return self.key_selector is not None
 
+    @property
+    def timed_results(self) -> bool:
+        """Whether it gives triples (side output or None, record, timestamp) in place of records."""
+        return False
+
     def call(self) -> Callable[..., Any]:
         """The callable to apply to records."""
         if self.method is None:
@@ -117,6 +122,15 @@ class CoFlatMapOperator(TwoInputOperator):
 @dataclass(frozen=True)
 class CoProcessOperator(TwoInputOperator):
     """As ProcessOperator, for two streams."""
+
+
+@dataclass(frozen=True)
+class IntervalJoinOperator(CoProcessOperator):
+    """Pairs of records that happened close to each other."""
+
+    @property
+    def timed_results(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

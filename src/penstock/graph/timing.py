@@ -12,6 +12,7 @@ from penstock.graph.operators import (
     CONTEXT_OPERATORS,
     FilterOperator,
     FlatMapOperator,
+    FunctionOperator,
     MapOperator,
     Operator,
     SinkOperator,
@@ -87,7 +88,8 @@ def may_begin_below(graph: StreamGraph, edge: StreamEdge, fused: frozenset[int])
 def _gives_time(operator: Operator) -> bool:
     if isinstance(operator, SourceOperator):
         return operator.source.timed or operator.strategy is not None
-    return isinstance(operator, TimestampsOperator)
+    timed = isinstance(operator, FunctionOperator) and operator.timed_results
+    return timed or isinstance(operator, TimestampsOperator)
 
 
 def _reads_time(operator: Operator) -> bool:

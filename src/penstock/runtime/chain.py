@@ -329,6 +329,10 @@ class _Writer:
 
         With `tagged` a result may be one for a side output.
         """
+        assert isinstance(node.operator, FunctionOperator)
+        if node.operator.timed_results:
+            self._timed_results(node, result, record, depth)
+            return
         each = self._text.variable("v")
         if not inspect.isgeneratorfunction(function):
             refuse = self._text.constant("refuse", _refuse)
@@ -341,15 +345,32 @@ class _Writer:
         # What is yielded may be the function's own, to be changed and yielded again: its state.
         self._successors(node, each, depth + 1, kept=True)
 
+    def _timed_results(self, node: StreamNode, result: str, record: str, depth: int) -> None:
+        """Go through triples (side output or None, record, timestamp)."""
+        text, before = self._text, self._time
+        tag, value, self._time = (text.variable(prefix) for prefix in "gvt")
+        text.line(depth, f"if {result} is not None:")
+        loop = f"for {tag}, {value}, {self._time} in {result}:"
+        text.line(depth + 1, loop, node, "iterate", record)
+        text.line(depth + 2, f"if {tag} is None:")
+        self._successors(node, value, depth + 3, kept=True)
+        for name in self._tags_read(node):
+            text.line(depth + 2, f"elif {tag} == {name!r}:")
+            self._successors(node, value, depth + 3, kept=True, tag=name)
+        self._time = before
+
+    def _tags_read(self, node: StreamNode) -> list[str]:
+        """The side outputs of `node` that somebody reads."""
+        read = {edge.tag: None for edge in self._vertex.chained if edge.source == node.id}
+        read |= {x.edge.tag: None for x in self._exchanges if x.edge.node == node.id}
+        return [name for name in read if name is not None]
+
     def _side_outputs(self, node: StreamNode, value: str, depth: int) -> None:
         """Take out what is `tag, record`. What nobody reads is dropped, as in Flink."""
         tag = self._text.constant("output_tag", OutputTag)
         pair = f"{value}.__class__ is tuple and len({value}) == 2 and {value}[0].__class__ is {tag}"
         self._text.line(depth, f"if {pair}:")
-        read = {edge.tag: None for edge in self._vertex.chained if edge.source == node.id}
-        read |= {x.edge.tag: None for x in self._exchanges if x.edge.node == node.id}
-        names = [name for name in read if name is not None]
-        for name in names:
+        for name in self._tags_read(node):
             side = self._text.variable("v")
             self._text.line(depth + 1, f"if {value}[0].tag_id == {name!r}:")
             self._text.line(depth + 2, f"{side} = {value}[1]")
