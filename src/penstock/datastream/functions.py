@@ -1,6 +1,12 @@
 """User functions, by PyFlink's names."""
 
 from penstock.connectors.function_sink import SinkFunction
+from penstock.datastream.async_function_descriptor import AsyncFunctionDescriptor
+from penstock.runtime.async_functions import (
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from penstock.runtime.functions import (
     AggregateFunction,
     FilterFunction,
@@ -28,6 +34,10 @@ from penstock.runtime.two_input_functions import (
 
 __all__ = [
     "AggregateFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",

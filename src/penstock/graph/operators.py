@@ -99,6 +99,17 @@ class ProcessOperator(FunctionOperator):
 
 
 @dataclass(frozen=True)
+class AsyncOperator(FunctionOperator):
+    """A function that waits for something outside, many records at a time."""
+
+    timeout_ms: int = 0
+    capacity: int = 1
+    ordered: bool = True
+    retry: Any = None
+    """An AsyncRetryStrategy."""
+
+
+@dataclass(frozen=True)
 class TwoInputOperator(FunctionOperator):
     """A function of two streams: ``method`` for records of the first, ``second_method`` else."""
 

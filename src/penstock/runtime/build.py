@@ -15,6 +15,7 @@ from penstock.errors import FailureOrigin, PenstockError
 from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
+    AsyncOperator,
     SinkOperator,
     SourceOperator,
     TimestampsOperator,
@@ -22,6 +23,7 @@ from penstock.graph.operators import (
 from penstock.graph.stream_graph import StreamNode
 from penstock.graph.timing import strategy_of
 from penstock.network.messages import Deploy
+from penstock.runtime.async_operator import IoCalls, RuntimeAsync
 from penstock.runtime.chain import EMPTY_CHAIN, compile_chain
 from penstock.runtime.chain_emit import Exchange
 from penstock.runtime.context import SubtaskInfo
@@ -161,6 +163,7 @@ class _Builder:
             snapshot.watermark,
             self._deploy.settings.step_records,
             self._buffer_timeout(vertex),
+            vertex.timed,
             clock,
             self._deploy.settings.watermark_interval_ms,
         )
@@ -244,6 +247,9 @@ class _Builder:
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
         if isinstance(spec, TimestampsOperator):
             return RuntimeOperator(node, info)
+        if isinstance(spec, AsyncOperator):
+            calls = self._environment.calls or IoCalls(self._environment.io)
+            return RuntimeAsync(node, info, clock, calls)
         if spec.keyed:
             return RuntimeKeyedFunction(node, info, clock)
         return RuntimeFunction(node, info, clock)

@@ -34,6 +34,7 @@ from penstock.errors import ProgramError, ResultShapeError
 from penstock.graph.job_graph import JobVertex
 from penstock.graph.operators import (
     CONTEXT_OPERATORS,
+    AsyncOperator,
     CoFlatMapOperator,
     CoMapOperator,
     FilterOperator,
@@ -47,6 +48,7 @@ from penstock.graph.operators import (
     TwoInputOperator,
 )
 from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.async_operator import CallFailed, RuntimeAsync, raise_failed
 from penstock.runtime.chain_emit import Exchange, write_emit
 from penstock.runtime.chain_stamp import write_after, write_before, write_stamp
 from penstock.runtime.chain_text import ChainText, Place
@@ -78,6 +80,8 @@ class CompiledChain:
     process: tuple[Callable[[list[Any]], Iterator[None]], ...]
     """One loop per input."""
     fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
+    completed: Callable[[list[Any]], Iterator[None]]
+    """What goes on when asynchronous calls have ended."""
 
 
 def _nothing(_: Any) -> Iterator[None]:
@@ -85,7 +89,7 @@ def _nothing(_: Any) -> Iterator[None]:
 
 
 EMPTY_CHAIN = CompiledChain(
-    "", "<chain: empty>", {}, (_nothing, _nothing), dict.fromkeys(TimeDomain, _nothing)
+    "", "<chain: empty>", {}, (_nothing, _nothing), dict.fromkeys(TimeDomain, _nothing), _nothing
 )
 """For a subtask that has nothing left to run."""
 
@@ -126,8 +130,10 @@ class _Writer:
     def compile(self) -> CompiledChain:
         loops = self._loops()
         domains = self._timers()
+        self._completed()
         body = self._text.lines
-        functions = ", ".join([*loops, *(f"fire_{domain.value}" for domain in domains)])
+        fires = [f"fire_{domain.value}" for domain in domains]
+        functions = ", ".join([*loops, *fires, "completed"])
         # Everything the loops use is an argument of `make`: closure variables are faster than
         # globals, and the text shows exactly what the loops depend on.
         head = f"def make({', '.join(self._text.names)}):"
@@ -138,8 +144,8 @@ class _Writer:
         exec(compile(source, filename, "exec"), scope)
         made = scope["make"](**self._text.names)
         places = {line + 2: place for line, place in self._text.places.items()}
-        fire = dict(zip(domains, made[len(loops) :], strict=True))
-        return CompiledChain(source, filename, places, made[: len(loops)], fire)
+        fire = dict(zip(domains, made[len(loops) : -1], strict=True))
+        return CompiledChain(source, filename, places, made[: len(loops)], fire, made[-1])
 
     # --- the loops ----------------------------------------------------------------------------
 
@@ -190,6 +196,23 @@ class _Writer:
             self._text.line(1, "yield")
         return list(TimeDomain)
 
+    def _completed(self) -> None:
+        """The loop over what asynchronous calls gave: (results, timestamp, record)."""
+        head, text = self._vertex.head, self._text
+        text.line(0, "def completed(calls):")
+        if isinstance(head.operator, AsyncOperator):
+            result, self._time, record = (text.variable(prefix) for prefix in "rtv")
+            text.line(1, f"for {result}, {self._time}, {record} in calls:")
+            failed = text.constant("call_failed", CallFailed)
+            fail = text.constant("raise_failed", raise_failed)
+            raising = f"if {result}.__class__ is {failed}: {fail}({result})"
+            text.line(2, raising, head, "async_invoke", record)
+            each = text.variable("v")
+            text.line(2, f"for {each} in {result}:", head, "iterate", record)
+            self._successors(head, each, 3, kept=True)
+        text.line(1, "return")
+        text.line(1, "yield")
+
     def _fire(self, node: StreamNode, operator: RuntimeKeyedFunction, domain: TimeDomain) -> None:
         timers, context_value = operator.timers, operator.timer_context(domain)
         by_event = domain is TimeDomain.EVENT_TIME
@@ -227,6 +250,14 @@ class _Writer:
             return
         if isinstance(operator, TimestampsOperator):
             self._stamp(node, operator.strategy, value, depth)
+            return
+        if isinstance(operator, AsyncOperator):
+            waiting = self._operators[node.id]
+            assert isinstance(waiting, RuntimeAsync)
+            start = self._text.name("start", node, waiting.start)
+            full = self._text.name("full", node, waiting.full)
+            self._text.line(depth, f"{start}({value}, {self._time})", node, "async_invoke", value)
+            self._text.line(depth, f"while {full}(): yield")
             return
         assert isinstance(operator, FunctionOperator)
         called: Callable[..., Any] = operator.call()

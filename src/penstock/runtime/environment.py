@@ -48,3 +48,5 @@ class SlotEnvironment:
     """Sends a message to the JobMaster."""
     wake: Callable[[], None]
     """Wakes the loop from another thread."""
+    calls: Any = None
+    """Awaits asynchronous calls (a CallExecutor); None: they are done as other slow work is."""

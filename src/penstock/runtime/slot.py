@@ -104,8 +104,9 @@ class Slot:
         accounting = task.accounting
         if task.pressed() and not task.at_end:
             activity = Activity.BACKPRESSURED
-        elif task.ready(self._clock.now_ms()):
-            # Ready, but another subtask has the loop: as a thread that waits for a processor.
+        elif task.calling() or task.ready(self._clock.now_ms()):
+            # Its calls keep it from going on; or it is ready, but another subtask has the loop: as
+            # a thread that waits for a processor.
             activity = Activity.BUSY
         else:
             activity = Activity.IDLE

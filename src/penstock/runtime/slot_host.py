@@ -63,6 +63,7 @@ class HostEnvironment:
     tell: Callable[[Any], None]
     wake: Callable[[], None]
     open_transport: Callable[[bytes, bytes], HostTransport]
+    calls: Any = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class SlotHost:
                 environment.io,
                 environment.tell,
                 environment.wake,
+                environment.calls,
             )
             self.slot = Slot(graph, identity.job_id, identity.slot, message, inside)
         except Exception as error:

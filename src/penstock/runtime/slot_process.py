@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from penstock.common.clock import SystemClock
 from penstock.common.payload import SlotPayload
+from penstock.common.thread_calls import ThreadCalls
 from penstock.common.thread_io import ThreadIo
 from penstock.network.control import ControlClient
 from penstock.network.wakeup import Wakeup
@@ -32,6 +33,7 @@ class SlotProcess:
         self._wakeup = Wakeup()
         self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._io = ThreadIo(self._mail, "penstock-io")
+        self._calls = ThreadCalls(self._mail, "penstock-calls")
         keys = (payload.client_public, payload.client_secret, payload.server_public)
         self._control = ControlClient(
             payload.control_address, (payload.launch, slot), keys, self._wakeup
@@ -40,7 +42,7 @@ class SlotProcess:
         self._host_name = host
         self._transport: ZmqTransport | None = None
         environment = HostEnvironment(
-            self._clock, self._io, self._control.send, self._wakeup.wake, self._open
+            self._clock, self._io, self._control.send, self._wakeup.wake, self._open, self._calls
         )
         identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
         self._host = SlotHost(identity, payload.program, environment)
@@ -71,6 +73,7 @@ class SlotProcess:
             gc.unfreeze()
             self._control.close()
             self._io.close()
+            self._calls.close()
             self._wakeup.close()
 
     def _run_mails(self) -> None:

@@ -35,6 +35,7 @@ from penstock.network.messages import (
     Trigger,
 )
 from penstock.runtime.accounting import Accounting, Activity
+from penstock.runtime.async_operator import RuntimeAsync
 from penstock.runtime.chain import CompiledChain
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_time import EventClock
@@ -74,6 +75,8 @@ class SubtaskParts:
     watermark: int
     step_records: int
     buffer_timeout_ms: int
+    timed: bool = False
+    """Whether input records come with their timestamps."""
     clock: EventClock | None = None
     """Where event time begins in this subtask."""
     watermark_interval_ms: int = 200
@@ -98,7 +101,9 @@ class Subtask:
         self._source = next((o for o in self.operators if isinstance(o, RuntimeSource)), None)
         self._writers = [o.writer for o in self.operators if isinstance(o, RuntimeSink)]
         self._keyed = [o for o in self.operators if isinstance(o, RuntimeKeyedFunction)]
+        self._async = next((o for o in self.operators if isinstance(o, RuntimeAsync)), None)
         self._work: Iterator[None] | None = None
+        self._emitting: Iterator[None] | None = None
         self._batch: list[Any] = []
         self._position = 0
         self._input = 0
@@ -129,6 +134,9 @@ class Subtask:
             operator.report.metrics.begin(self._clock.now_ms())
         if parts.finished:
             self._work = self._finish()
+        if self._async is not None:
+            timed, restored = parts.timed, self._async.restored
+            self._batch = list(restored) if timed else [value for value, _ in restored]
 
     def _begin_time(self) -> None:
         for operator in self.operators:
@@ -147,6 +155,11 @@ class Subtask:
         for writer in self._writers:
             if not writer.has_room():
                 return False
+        if self._async is not None:
+            if self._emitting is not None or self._async.queue.has_ready():
+                return True
+            if self._async.full():
+                return False
         return (
             self._work is not None
             or self._position < len(self._batch)
@@ -159,6 +172,10 @@ class Subtask:
     def pressed(self) -> bool:
         """Whether it waits for room, of its outputs or of its sink."""
         return bool(self.room.blocked) or any(not w.has_room() for w in self._writers)
+
+    def calling(self) -> bool:
+        """Whether it waits for asynchronous calls to end before it takes more input."""
+        return self._async is not None and self._async.full()
 
     def _source_has_work(self, now_ms: int) -> bool:
         if self._requested is not None or self._ask_due(now_ms):
@@ -203,19 +220,42 @@ class Subtask:
     def step(self, now_ms: int) -> None:
         """Do one bounded piece of work. Call only when ready."""
         started = self._clock.monotonic_ns()
+        if self._async is not None and (self._emitting or self._async.queue.has_ready()):
+            emitting = self._emitting or self._go_on(self._async.queue.take())
+            self._emitting = None if self._run(emitting, started) else emitting
+            return
         work = self._work
         records = 0
         if work is None:
             work, records = self._next_work(now_ms)
             if work is None:
                 return
-        for _ in work:
-            if self.room.blocked or self._clock.monotonic_ns() - started > STEP_NS:
-                self._work = work
-                return
-        self._work = None
-        if records:
+        self._work = None if self._run(work, started) else work
+        if records and self._work is None:
             self._adapt_quota(self._clock.monotonic_ns() - started, records)
+
+    def _run(self, work: Iterator[None], started: int) -> bool:
+        """Go on with `work` for as long as a step may take; whether it is done."""
+        for _ in work:
+            if (
+                self.room.blocked
+                or self._clock.monotonic_ns() - started > STEP_NS
+                or self.calling()
+            ):
+                return False
+        return True
+
+    def _go_on(self, element: Any) -> Iterator[None]:
+        """What waited for asynchronous calls goes on: their results, or a control element."""
+        if isinstance(element, list):
+            return self.chain.completed(element)
+        if isinstance(element, Watermark):
+            return self._advance(element.timestamp)
+        if isinstance(element, EndOfInput):
+            return self._finish()
+        assert isinstance(element, WatermarkStatus)
+        self._set_idle(element.idle)
+        return iter(())
 
     def _adapt_quota(self, took: int, records: int) -> None:
         if took > 2 * STEP_NS:
@@ -239,7 +279,9 @@ class Subtask:
         if isinstance(element, list):
             self._batch, self._position, self._input = element, 0, self.gate.input
             return self._take()
-        if isinstance(element, Watermark):
+        if self._async is not None and not isinstance(element, Barrier):
+            self._async.queue.control(element)
+        elif isinstance(element, Watermark):
             if element.timestamp > self._watermark and self._event_clock is None:
                 return self._advance(element.timestamp), 0
         elif isinstance(element, WatermarkStatus):
