@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmanager.job import Job
     from penstock.jobmanager.progress import Progress
+    from penstock.jobmanager.watermarks import WatermarkExplanation
 
 _INTERRUPT_SECONDS = 2.0
 
@@ -86,6 +87,12 @@ class RunningJob(JobClient):
         from penstock.jobmanager.reports import readings_of
 
         return list(readings_of(self._runner.progress().reports))
+
+    def explain_watermark(self) -> list[WatermarkExplanation]:
+        """Why event time is where it is: for every subtask what holds it back, and since when."""
+        from penstock.jobmanager.watermarks import explain_watermarks
+
+        return explain_watermarks(self._runner.job.graph, self._runner.progress().metrics)
 
     def client_moved(self) -> None:
         self._runner.client_moved()

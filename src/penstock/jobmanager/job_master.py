@@ -30,6 +30,7 @@ from penstock.errors import (
     SlotLostError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
+from penstock.jobmanager.alignment import Alignment
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
@@ -55,6 +56,7 @@ from penstock.network.messages import (
     Running,
     SplitRequest,
     Stopped,
+    SubtaskMetrics,
     SubtaskReport,
     credits_of,
 )
@@ -106,6 +108,7 @@ class JobMaster:
         self._reports: dict[SubtaskId, SubtaskReport] = {}
         self._final: JobStatus | None = None
         self._liveness = self._new_liveness()
+        self._alignment = Alignment(self._graph, self._attempt)
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -122,11 +125,6 @@ class JobMaster:
 
     def progress(self) -> Progress:
         beats = self._liveness.latest()
-        metrics = {
-            SubtaskId(*subtask): metrics
-            for beat in beats.values()
-            for subtask, metrics in beat.metrics.items()
-        }
         counts = self._checkpoints.counts
         return Progress(
             self.status,
@@ -135,11 +133,18 @@ class JobMaster:
             counts.completed,
             counts.failed,
             counts.last_duration_ms,
-            metrics,
+            self._metrics(),
             dict(self._slots),
             sum(beat.strangers for beat in beats.values()),
             dict(self._reports),
         )
+
+    def _metrics(self) -> dict[SubtaskId, SubtaskMetrics]:
+        return {
+            SubtaskId(*subtask): metrics
+            for beat in self._liveness.latest().values()
+            for subtask, metrics in beat.metrics.items()
+        }
 
     # --- launching ----------------------------------------------------------------------------
 
@@ -148,6 +153,7 @@ class JobMaster:
         self._launched = True
         self._slots.clear()
         self._liveness = self._new_liveness()
+        self._alignment = Alignment(self._graph, self._attempt)
         self._enter(Phase.LAUNCHING, self.job.timeouts.registration)
         self._environment.launch(self._launch)
 
@@ -211,6 +217,7 @@ class JobMaster:
         self._withheld.clear()
         self._reports.clear()
         self._liveness = self._new_liveness()
+        self._alignment = Alignment(self._graph, self._attempt)
         self._addresses.clear()
         self._enter(Phase.STARTING, self.job.timeouts.registration)
         self._waiting_for = set(self._slots)
@@ -328,6 +335,13 @@ class JobMaster:
             self._fail(
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
             )
+        if self._alignment:
+            self._align()
+
+    def _align(self) -> None:
+        for align in self._alignment.update(self._metrics(), self._clock.now_ms()):
+            slot = self._graph.slot_of(SubtaskId(*align.subtask))
+            self._environment.tell(self._launch, slot, align)
 
     # --- the end of the input -----------------------------------------------------------------
 

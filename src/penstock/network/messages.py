@@ -141,6 +141,14 @@ class SubtaskMetrics:
     idle_ns: int
     queued: int
     watermark: int
+    idle: bool = False
+    """Whether nobody waits for its watermark."""
+    holder: int | str | None = None
+    """What holds its watermark back: the number of an input channel, or the name of a split."""
+    watermark_since_ms: int | None = None
+    """When its watermark last moved."""
+    aligned: bool = False
+    """Whether it reads nothing because it is too far ahead of its alignment group."""
 
 
 def credits_of(channel: Channel) -> Channel:
@@ -228,6 +236,15 @@ class AssignSplits:
     subtask: Subtask
     splits: list[Plain] | None
     ask_again_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Align:
+    """Read no further than to this watermark until told otherwise."""
+
+    attempt: int
+    subtask: Subtask
+    limit: int
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,8 @@ class EventClock:
 
     def holding(self) -> SplitClock | None:
         """The split that keeps the watermark where it is."""
-        active = [clock for clock in self._splits.values() if not clock.idle]
+        # A copy at once: the heartbeat's thread asks.
+        active = [clock for clock in list(self._splits.values()) if not clock.idle]
         return min(active, key=lambda clock: clock.watermark(), default=None)
 
     def snapshot(self) -> tuple[Plain, ...]:

@@ -15,6 +15,7 @@ from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.network.frames import Frame, FrameKind, load_element
 from penstock.network.messages import (
     Abort,
+    Align,
     AssignSplits,
     Channel,
     Complete,
@@ -196,6 +197,8 @@ class Slot:
             elif isinstance(message, AssignSplits):
                 task = self.subtasks[SubtaskId(*message.subtask)]
                 task.assign(message.splits, message.ask_again_ms)
+            elif isinstance(message, Align):
+                self.subtasks[SubtaskId(*message.subtask)].align(message.limit)
             elif isinstance(message, EmitCredit):
                 self._built.emitters[SubtaskId(*message.subtask), message.uid].grant(
                     message.messages

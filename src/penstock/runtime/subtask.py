@@ -94,6 +94,7 @@ class Subtask:
         self.outputs = parts.outputs
         self.room = parts.room
         self.gate = parts.gate
+        self._gate_channels = [] if parts.gate is None else parts.gate.channels
         self._parts = parts
         self._environment = environment
         self._clock: Clock = environment.clock
@@ -125,6 +126,8 @@ class Subtask:
         self._event_clock = parts.clock
         self._tick_at_ms: int | None = None
         self._held_up_ns = 0
+        self._limit = MAX_WATERMARK
+        self._advanced_ms: int | None = None
         self._begin_time()
         self.at_end = False
         self.records_in = 0
@@ -180,7 +183,7 @@ class Subtask:
     def _source_has_work(self, now_ms: int) -> bool:
         if self._requested is not None or self._ask_due(now_ms):
             return True
-        if self._out_of_splits:
+        if self._out_of_splits or self._aligned():
             return False
         if not self._source_idle():
             return True
@@ -211,7 +214,8 @@ class Subtask:
             return None
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
         times += [self._ask_at_ms, self._tick_at_ms]
-        if self._source is not None and self._source_idle() and not self._out_of_splits:
+        waits = self._source_idle() and not self._out_of_splits and not self._aligned()
+        if self._source is not None and waits:
             times.append(self._source.reader.next_poll_ms())
         return min((time for time in times if time is not None), default=None)
 
@@ -316,7 +320,7 @@ class Subtask:
             return None, 0
         if self._ask_due(now_ms):
             self._ask_for_splits()
-        if self._out_of_splits:
+        if self._out_of_splits or self._aligned():
             return None, 0
         self._idle_at_wakes = None
         wakes = self._wakes
@@ -351,9 +355,22 @@ class Subtask:
         self._tick_at_ms = now_ms + self._parts.watermark_interval_ms
         totals = self.accounting.upto(self._clock.monotonic_ns())
         held_up_ns = totals[Activity.BACKPRESSURED.value]
-        self._event_clock.tick(now_ms, (held_up_ns - self._held_up_ns) // 1_000_000)
+        held_up_ms = (held_up_ns - self._held_up_ns) // 1_000_000
+        # Whom alignment keeps from reading is not silent.
+        self._event_clock.tick(now_ms, now_ms if self._aligned() else held_up_ms)
         self._held_up_ns = held_up_ns
         return self._announce()
+
+    def align(self, limit: int) -> None:
+        """Read no further than to this watermark."""
+        self._limit = limit
+
+    def _aligned(self) -> bool:
+        """Whether it must wait for the slowest source of its group."""
+        clock = self._event_clock
+        return (
+            clock is not None and self._limit != MAX_WATERMARK and clock.watermark() > self._limit
+        )
 
     def _retain_splits(self) -> None:
         assert self._event_clock is not None
@@ -388,6 +405,7 @@ class Subtask:
     def _advance(self, timestamp: int) -> Iterator[None]:
         """Let time pass: timers first, then the watermark goes downstream."""
         self._watermark = timestamp
+        self._advanced_ms = self._clock.now_ms()
         for operator in self.operators:
             if isinstance(operator, RuntimeFunction):
                 operator.times.watermark = timestamp
@@ -524,7 +542,19 @@ class Subtask:
             totals[Activity.IDLE.value],
             self.gate.queued() if self.gate is not None else 0,
             self._watermark,
+            self._idle,
+            self._holder(),
+            self._advanced_ms,
+            self._aligned() and not self.at_end,
         )
+
+    def _holder(self) -> int | str | None:
+        """What holds the watermark back."""
+        if self._event_clock is not None:
+            split = self._event_clock.holding()
+            return None if split is None else str(split.split)
+        channel = None if self.gate is None else self.gate.holding()
+        return None if channel is None else self._gate_channels.index(channel)
 
     def reports(self) -> bool:
         """Whether user functions registered something; another thread may ask."""
