@@ -5,9 +5,11 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
@@ -15,6 +17,8 @@ import pytest
 import penstock.common
 import penstock.connectors
 import penstock.datastream
+import penstock.datastream.connectors
+import penstock.datastream.functions
 import penstock.datastream.state
 import penstock.metrics
 import penstock.testing
@@ -32,6 +36,16 @@ FRONTS = [
     penstock.datastream.state,
     penstock.metrics,
     penstock.testing,
+]
+# The reference holds these as well; the guides need not mention every name in them.
+IN_THE_REFERENCE = [
+    *FRONTS,
+    penstock.datastream.connectors,
+    *(
+        importlib.import_module(f"penstock.datastream.connectors.{module.name}")
+        for module in pkgutil.iter_modules(penstock.datastream.connectors.__path__)
+    ),
+    penstock.datastream.functions,
 ]
 
 
@@ -120,6 +134,31 @@ def test_every_public_name_is_documented() -> None:
     names = {f"{front.__name__}.{name}" for front in FRONTS for name in front.__all__}
     missing = [n for n in sorted(names) if not re.search(rf"\b{n.rpartition('.')[2]}\b", text)]
     assert not missing
+
+
+def undocumented(name: str, value: object) -> Iterator[str]:
+    """What is public in a class or function, itself included, and has no docstring."""
+    if inspect.isclass(value):
+        # Its own, not that of a base class.
+        if not (vars(value).get("__doc__") or "").strip():
+            yield name
+        for attribute, member in vars(value).items():
+            member = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            described = inspect.isclass(member) or inspect.isfunction(member)
+            if attribute.startswith("_") or not (described or isinstance(member, property)):
+                continue
+            if inspect.isclass(member):
+                yield from undocumented(f"{name}.{attribute}", member)
+            elif not inspect.getdoc(getattr(value, attribute)):
+                yield f"{name}.{attribute}"
+    elif not inspect.getdoc(value):
+        yield name
+
+
+@pytest.mark.parametrize("front", IN_THE_REFERENCE, ids=lambda front: str(front.__name__))
+def test_every_public_name_has_a_docstring(front: ModuleType) -> None:
+    assert inspect.getdoc(front)
+    assert [gap for name in front.__all__ for gap in undocumented(name, getattr(front, name))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
