@@ -46,7 +46,7 @@ format: $(DEV) ## format the code and apply safe lint fixes
 	$(PY) -m ruff check --fix .
 
 docs: $(DEV) ## build the documentation into build/site
-	$(MKDOCS) build --strict --quiet
+	$(MKDOCS) build --strict
 	@echo "Open build/site/index.html"
 
 docs-serve: $(DEV) ## show the documentation, and what you change in it, at localhost:8000

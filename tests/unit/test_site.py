@@ -37,7 +37,8 @@ FRONTS = [
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    # Not --quiet: what is not said is not counted, and strictness is the counting of warnings.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     # Without the notice about the theme's successor, which is no warning about the pages.
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
