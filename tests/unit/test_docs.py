@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -23,7 +24,8 @@ import penstock.datastream.state
 import penstock.metrics
 import penstock.testing
 from penstock.cli import main as cli
-from penstock.common.config_options import OPTIONS
+from penstock.common.config_options import OPTIONS, Option
+from penstock.common.config_reference import MEANINGS, default_text, table
 from penstock.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,16 +87,21 @@ def test_code_that_needs_no_spark_runs(code: str) -> None:
 
 
 def test_every_configuration_key_is_documented() -> None:
-    documented = {}
-    for keys, _, default, _ in rows("docs/configuration.md", "key"):
-        key, *aliases = re.findall(r"`([^`]+)`", keys)
-        documented[key] = (tuple(aliases), default.strip("`"))
-    assert set(documented) == {option.key for option in OPTIONS}
-    for option in OPTIONS:
-        aliases, default = documented[option.key]
-        assert aliases == option.aliases, option.key
-        expected = None if default == "none" else option.parse(default)
-        assert expected == option.default, option.key
+    assert {option.key for option in OPTIONS} == set(MEANINGS), "each key has a Meaning"
+    assert f"\n{table()}\n" in (ROOT / "docs/configuration.md").read_text(), (
+        f"the table must be:\n{table()}"
+    )
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option.key))
+def test_the_table_tells_what_the_option_reads(option: Option[Any]) -> None:
+    meaning = MEANINGS[option.key]
+    default = (meaning.default or default_text(option)).strip("`")
+    assert (None if default == "none" else option.parse(default)) == option.default
+    # Where the type is a choice of words, each of them can be given.
+    if re.fullmatch(r"(`[^`]+`(, | or )?)+", meaning.values):
+        for word in re.findall(r"`([^`]+)`", meaning.values):
+            option.parse(word)
 
 
 def test_every_option_of_the_command_line_is_documented() -> None:
