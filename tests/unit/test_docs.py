@@ -30,7 +30,7 @@ from penstock.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FRONTS = [
     penstock.common,
     penstock.connectors,
@@ -166,6 +166,14 @@ def undocumented(name: str, value: object) -> Iterator[str]:
 def test_every_public_name_has_a_docstring(front: ModuleType) -> None:
     assert inspect.getdoc(front)
     assert [gap for name in front.__all__ for gap in undocumented(name, getattr(front, name))] == []
+
+
+def test_every_decision_is_in_the_list() -> None:
+    folder = ROOT / "docs/adr"
+    listed = re.findall(r"^- \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
+    titles = [page.read_text().splitlines()[0].partition(". ")[2] for page in pages]
+    assert listed == list(zip(titles, [page.name for page in pages], strict=True))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
