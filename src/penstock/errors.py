@@ -141,6 +141,12 @@ class TypeMismatchError(PenstockError, TypeError):
         return f"{where}{self.message}{value}"
 
 
+class TimestampError(PenstockError):
+    """A record's time is not one."""
+
+    code = "TIMESTAMP"
+
+
 class ResultShapeError(PenstockError):
     """A user function returned something of the wrong shape."""
 

@@ -37,6 +37,7 @@ CODES = {
     "PenstockError": "PENSTOCK",
     "ProgramError": "PROGRAM",
     "RecordError": "RECORD",
+    "TimestampError": "TIMESTAMP",
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
     "SlotLostError": "SLOT_LOST",

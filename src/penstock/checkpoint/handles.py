@@ -74,11 +74,14 @@ class SubtaskSnapshot:
     async_ns: int = 0
     alignment_ns: int = 0
     size: int = 0
+    clocks: tuple[Plain, ...] = ()
+    """Of a subtask that makes watermarks: the newest timestamp of every split it reads."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "finished": self.finished,
             "watermark": self.watermark,
+            "clocks": plain.encode(self.clocks, "a split"),
             "operators": {uid: op.to_json(uid) for uid, op in self.operators.items()},
         }
 
@@ -88,4 +91,5 @@ class SubtaskSnapshot:
             uid: OperatorSnapshot.from_json(operator)
             for uid, operator in value["operators"].items()
         }
-        return SubtaskSnapshot(value["finished"], value["watermark"], operators)
+        clocks = tuple(plain.decode(value["clocks"]))
+        return SubtaskSnapshot(value["finished"], value["watermark"], operators, clocks=clocks)

@@ -91,6 +91,7 @@ OPERATOR_CHAINING = Option(
     "pipeline.operator-chaining", parse_boolean, True, ("pipeline.operator-chaining.enabled",)
 )
 OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
+AUTO_WATERMARK_INTERVAL = Option("pipeline.auto-watermark-interval", parse_duration_ms, 200)
 RUNTIME_MODE = Option("execution.runtime-mode", parse_runtime_mode, "STREAMING")
 BUFFER_TIMEOUT = Option(
     "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)

@@ -19,5 +19,7 @@ class RuntimeSettings:
     step_records: int = 512
     """Records that a subtask processes at most before the next one has its turn."""
     heartbeat_interval_ms: int = 500
+    watermark_interval_ms: int = 200
+    """How often watermarks are made; 0: only where a generator emits with a record."""
     redact_records: bool = False
     """Leave records out of error messages."""

@@ -68,6 +68,10 @@ class SinkWriter(ABC):
         Once this returns, whoever made the record may change it.
         """
 
+    def write_timed(self, value: Any, timestamp: int | None) -> None:
+        """The same with the record's timestamp, if it has one, for sinks that are `timed`."""
+        self.write(value)
+
     def has_room(self) -> bool:
         """Whether `write` may be called; while not, the pressure travels up to the sources."""
         return True
@@ -104,6 +108,9 @@ class Committer(ABC):
 
 class Sink(ABC):
     """A place that records go to; it is pickled into the job."""
+
+    timed = False
+    """Whether writers want to know the records' timestamps: `write_timed` is called."""
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

@@ -85,6 +85,18 @@ class SourceReader(ABC):
         that every split so far is read to its end: the slot then asks for another split.
         """
 
+    def split_of_last_poll(self) -> Plain:
+        """The split that the records of the last `poll` came from, for a watermark per split.
+
+        A reader that answers this returns the records of one split from one `poll`. None: the
+        splits are not told apart.
+        """
+        return None
+
+    def active_splits(self) -> list[Plain] | None:
+        """The splits that are read now, by the names of `split_of_last_poll`; None: see there."""
+        return None
+
     def next_poll_ms(self) -> int | None:
         """When polling is worth while again by the clock, after `poll` returned an empty list."""
         return None
@@ -126,6 +138,9 @@ class SplitEnumerator(ABC):
 
 class Source(ABC):
     """A place that records come from; it is pickled into the job."""
+
+    timed = False
+    """Whether records have timestamps of their own: `poll` returns pairs (value, timestamp)."""
 
     @abstractmethod
     def create_enumerator(

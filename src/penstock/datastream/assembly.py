@@ -69,6 +69,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         object_reuse=options.OBJECT_REUSE.read(values),
         buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
+        watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(values),
         redact_records=options.REDACT_RECORDS.read(values),
     )
 

@@ -25,6 +25,7 @@ from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.checks import need
 from penstock.datastream.deprecation import deprecated
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job_client import Runner, RunningJob
@@ -191,10 +192,15 @@ class StreamExecutionEnvironment:
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """The records of a source."""
+        """The records of a source, with timestamps and watermarks by the strategy.
+
+        Without a timestamp assigner the timestamps are those the source gives, if it gives any.
+        """
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
-        return self._source(source, source_name, type_info, self.get_parallelism())
+        need(watermark_strategy, WatermarkStrategy, "from_source()")
+        parallelism = self.get_parallelism()
+        return self._source(source, source_name, type_info, parallelism, watermark_strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in a folder."""
@@ -214,12 +220,19 @@ class StreamExecutionEnvironment:
         return self._source(source, "Socket Stream", Types.STRING(), parallelism=1)
 
     def _source(
-        self, source: Source, name: str, type_info: TypeInformation | None, parallelism: int
+        self,
+        source: Source,
+        name: str,
+        type_info: TypeInformation | None,
+        parallelism: int,
+        strategy: WatermarkStrategy | None = None,
     ) -> DataStream:
+        if strategy == WatermarkStrategy.no_watermarks():
+            strategy = None
         node = StreamNode(
             self._program.next_id(),
             f"Source: {name}",
-            SourceOperator(source),
+            SourceOperator(source, strategy),
             parallelism,
             self.get_max_parallelism(),
             output_type=type_info,

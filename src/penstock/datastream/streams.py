@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.output_tag import OutputTag
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink, PrintSink
 from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import Sink
@@ -28,6 +29,7 @@ from penstock.graph.operators import (
     ProcessOperator,
     ReduceOperator,
     SinkOperator,
+    TimestampsOperator,
 )
 from penstock.graph.partitioning import (
     BroadcastPartitioning,
@@ -41,12 +43,14 @@ from penstock.graph.partitioning import (
     ShufflePartitioning,
 )
 from penstock.graph.stream_graph import Chaining, StreamNode
+from penstock.graph.timing import strategy_of
 from penstock.runtime.functions import Function, KeyedProcessFunction, ProcessFunction
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connected_streams import BroadcastStream
+    from penstock.datastream.interval_join import IntervalJoin
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -96,6 +100,15 @@ class DataStream:
         operator = ProcessOperator(func, "process_element")
         return self._stream("Process", operator, output_type)
 
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records timestamps, and the stream watermarks, by a strategy of their own.
+
+        Watermarks that the stream had before are left out, but for the one at its end.
+        """
+        need(watermark_strategy, WatermarkStrategy, "assign_timestamps_and_watermarks()")
+        operator = TimestampsOperator(watermark_strategy)
+        return self._stream("Timestamps/Watermarks", operator, self._type())
+
     def connect(self, ds: DataStream | BroadcastStream) -> Any:
         """This stream and another, to be processed by one function that tells them apart."""
         from penstock.datastream import connected_streams as connected
@@ -111,7 +124,9 @@ class DataStream:
         upstreams = self._upstreams
         for upstream in upstreams:
             node = self._env._program.nodes[upstream.node]
-            if not isinstance(node.operator, CONTEXT_OPERATORS):
+            strategy = strategy_of(node.operator)
+            diverted = strategy is not None and strategy.diverts_to(output_tag)
+            if not diverted and not isinstance(node.operator, CONTEXT_OPERATORS):
                 raise ProgramError(
                     f"operator {node.name!r} has no side outputs: only process functions have; "
                     "call get_side_output() on what process() returned"
@@ -373,6 +388,15 @@ class KeyedStream(DataStream):
         need(func, KeyedProcessFunction, "process() on a keyed stream")
         operator = ProcessOperator(func, "process_element", self._key_selector)
         return self._stream("KeyedProcess", operator, output_type)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that happened close in time."""
+        from penstock.datastream.interval_join import IntervalJoin
+
+        need(other_stream, KeyedStream, "interval_join()")
+        if other_stream._env is not self._env:
+            raise ProgramError("interval_join() of streams that belong to different environments")
+        return IntervalJoin(self, other_stream)
 
     def reduce(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """A running reduction per key: for every record the value so far."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.graph.partitioning import ForwardPartitioning, Partitioning
 from penstock.graph.stream_graph import Chaining, StreamEdge, StreamGraph, StreamNode
+from penstock.graph.timing import check_timestamps, may_begin_below, strategy_of, timed_nodes
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class JobVertex:
     id: int
     nodes: tuple[StreamNode, ...]
     chained: tuple[ChainEdge, ...]
+    timed: bool = False
+    """Whether its input records come with their timestamps."""
 
     @property
     def head(self) -> StreamNode:
@@ -66,6 +69,8 @@ class JobEdge:
     partitioning: Partitioning
     input: int = 0
     tag: str | None = None
+    timed: bool = False
+    """Whether records travel with their timestamps."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +99,21 @@ class JobGraph:
             for edge in self.outputs(vertex.id):
                 writer = next(node.name for node in vertex.nodes if node.id == edge.node)
                 writer += "" if edge.tag is None else f"/{edge.tag}"
-                lines.append(f"    {writer} --{edge.partitioning.name}--> [{edge.target}]")
+                time = " with time" if edge.timed else ""
+                lines.append(f"    {writer} --{edge.partitioning.name}{time}--> [{edge.target}]")
         return "\n".join(lines)
 
 
 def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> JobGraph:
     """Fuse what can be fused."""
+    check_timestamps(graph)
+    fusing = _fusing(graph) if chaining else frozenset()
+    timed = timed_nodes(graph)
     head_of: dict[int, int] = {}
     members: dict[int, list[StreamNode]] = {}
     chained: dict[int, list[ChainEdge]] = {}
     for node in graph.nodes:
-        fused = next((e for e in graph.inputs(node.id) if chaining and _fuses(graph, e)), None)
+        fused = graph.inputs(node.id)[0] if node.id in fusing else None
         head = node.id if fused is None else head_of[fused.source]
         head_of[node.id] = head
         members.setdefault(head, []).append(node)
@@ -112,10 +121,10 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
             chained.setdefault(head, []).append(ChainEdge(fused.source, node.id, fused.tag))
     index = {head: position for position, head in enumerate(members)}
     vertices = tuple(
-        JobVertex(index[head], tuple(nodes), tuple(chained.get(head, ())))
+        JobVertex(index[head], tuple(nodes), tuple(chained.get(head, ())), head in timed)
         for head, nodes in members.items()
     )
-    exchanges = (e for e in graph.edges if not (chaining and _fuses(graph, e)))
+    exchanges = (edge for edge in graph.edges if edge.target not in fusing)
     edges = tuple(
         JobEdge(
             number,
@@ -125,17 +134,30 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
             edge.partitioning,
             edge.input,
             edge.tag,
+            edge.target in timed,
         )
         for number, edge in enumerate(exchanges)
     )
     return JobGraph(name, vertices, edges)
 
 
+def _fusing(graph: StreamGraph) -> frozenset[int]:
+    """The nodes that are in one chain with the node that feeds them."""
+    fusing: set[int] = set()
+    for node in graph.nodes:
+        inputs = graph.inputs(node.id)
+        if len(inputs) != 1 or not _fuses(graph, inputs[0]):
+            continue
+        begins = strategy_of(node.operator) is not None
+        if not begins or may_begin_below(graph, inputs[0], frozenset(fusing)):
+            fusing.add(node.id)
+    return frozenset(fusing)
+
+
 def _fuses(graph: StreamGraph, edge: StreamEdge) -> bool:
     upper, lower = graph.node(edge.source), graph.node(edge.target)
     return (
         isinstance(edge.partitioning, ForwardPartitioning)
-        and len(graph.inputs(lower.id)) == 1
         and upper.parallelism == lower.parallelism
         and upper.slot_sharing_group == lower.slot_sharing_group
         and upper.chaining is not Chaining.NEVER

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 
@@ -30,7 +31,17 @@ class Operator:
 
 @dataclass(frozen=True)
 class SourceOperator(Operator):
+    """Where records come from; with a strategy they have timestamps and make watermarks."""
+
     source: Source
+    strategy: WatermarkStrategy | None = None
+
+
+@dataclass(frozen=True)
+class TimestampsOperator(Operator):
+    """Gives the records of a stream timestamps, and the stream watermarks, by a strategy."""
+
+    strategy: WatermarkStrategy
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,11 @@ class FunctionOperator(Operator):
     @property
     def keyed(self) -> bool:
         return self.key_selector is not None
+
+    @property
+    def timed_results(self) -> bool:
+        """Whether it gives triples (side output or None, record, timestamp) in place of records."""
+        return False
 
     def call(self) -> Callable[..., Any]:
         """The callable to apply to records."""
@@ -106,6 +122,15 @@ class CoFlatMapOperator(TwoInputOperator):
 @dataclass(frozen=True)
 class CoProcessOperator(TwoInputOperator):
     """As ProcessOperator, for two streams."""
+
+
+@dataclass(frozen=True)
+class IntervalJoinOperator(CoProcessOperator):
+    """Pairs of records that happened close to each other."""
+
+    @property
+    def timed_results(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

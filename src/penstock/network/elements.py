@@ -1,6 +1,7 @@
 """What flows in a channel, in order: batches of records, and these control elements.
 
-A batch is a plain list of records. Control elements cost no credit.
+A batch is a plain list of records; on an edge that carries time, of pairs (record, timestamp).
+Control elements cost no credit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ class Watermark:
 
 
 @dataclass(frozen=True)
+class WatermarkStatus:
+    """Whether the sender has gone idle: nobody waits for its watermark until it is active again."""
+
+    idle: bool
+
+
+@dataclass(frozen=True)
 class Barrier:
     """Everything before it belongs to the checkpoint, nothing behind it does."""
 
@@ -30,6 +38,6 @@ class EndOfInput:
     """Nothing follows. It counts as every later barrier."""
 
 
-Control = Watermark | Barrier | EndOfInput
-Element = list[Any] | Watermark | Barrier | EndOfInput
+Control = Watermark | WatermarkStatus | Barrier | EndOfInput
+Element = list[Any] | Control
 END_OF_INPUT = EndOfInput()

@@ -15,9 +15,10 @@ class _TimesContext(BaseBroadcastProcessFunction.BaseContext):
     def __init__(self, times: Times, backend: BroadcastBackend) -> None:
         self._times = times
         self._backend = backend
+        self.stamp: int | None = None
 
     def timestamp(self) -> int | None:
-        return None
+        return self.stamp
 
     def current_processing_time(self) -> int:
         return self._times.current_processing_time()

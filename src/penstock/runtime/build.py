@@ -17,13 +17,17 @@ from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
     SinkOperator,
     SourceOperator,
+    TimestampsOperator,
 )
 from penstock.graph.stream_graph import StreamNode
+from penstock.graph.timing import strategy_of
 from penstock.network.messages import Deploy
-from penstock.runtime.chain import EMPTY_CHAIN, Exchange, compile_chain
+from penstock.runtime.chain import EMPTY_CHAIN, compile_chain
+from penstock.runtime.chain_emit import Exchange
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.event_time import EventClock
 from penstock.runtime.failure import user_error, user_frames
 from penstock.runtime.gate import InputChannel, InputGate
 from penstock.runtime.helpers import Helpers
@@ -135,11 +139,13 @@ class _Builder:
         outputs = {edge.id: self._output(edge, subtask, room) for edge in edges}
         holder: list[Subtask] = []
         operators: dict[int, RuntimeOperator] = {}
+        clock: EventClock | None = None
         if not snapshot.finished:
             operators = self._operators(vertex, subtask, snapshot, holder)
             exchanges = [self._exchange(edge, outputs[edge.id]) for edge in edges]
+            clock = self._event_clock(vertex, operators, snapshot)
             reuse = self._deploy.settings.object_reuse
-            chain = compile_chain(vertex, operators, exchanges, room, reuse)
+            chain = compile_chain(vertex, operators, exchanges, room, reuse, clock)
         else:
             chain = EMPTY_CHAIN
         parts = SubtaskParts(
@@ -155,10 +161,30 @@ class _Builder:
             snapshot.watermark,
             self._deploy.settings.step_records,
             self._buffer_timeout(vertex),
+            clock,
+            self._deploy.settings.watermark_interval_ms,
         )
         task = Subtask(parts, self._environment, fail)
         holder.append(task)
         return task
+
+    def _event_clock(
+        self,
+        vertex: JobVertex,
+        operators: dict[int, RuntimeOperator],
+        snapshot: SubtaskSnapshot,
+    ) -> EventClock | None:
+        """The clock of a vertex in which event time begins."""
+        found = next((n for n in vertex.nodes if strategy_of(n.operator) is not None), None)
+        if found is None:
+            return None
+        strategy = strategy_of(found.operator)
+        assert strategy is not None
+        clock = EventClock(strategy, self._environment.clock, snapshot.clocks)
+        metrics = operators[found.id].report.metrics
+        metrics.gauge("numRecordsAheadOfTime", lambda: clock.ahead)
+        metrics.gauge("numWatermarksIgnored", lambda: clock.backwards)
+        return clock
 
     def _buffer_timeout(self, vertex: JobVertex) -> int:
         own = [n.buffer_timeout_ms for n in vertex.nodes if n.buffer_timeout_ms is not None]
@@ -216,6 +242,8 @@ class _Builder:
             return RuntimeSource(node, info, self._reader(spec, info, holder))
         if isinstance(spec, SinkOperator):
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
+        if isinstance(spec, TimestampsOperator):
+            return RuntimeOperator(node, info)
         if spec.keyed:
             return RuntimeKeyedFunction(node, info, clock)
         return RuntimeFunction(node, info, clock)

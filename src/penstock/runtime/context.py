@@ -152,9 +152,10 @@ class UnkeyedContext(ProcessFunction.Context):
 
     def __init__(self, times: Times) -> None:
         self._times = times
+        self.stamp: int | None = None
 
     def timestamp(self) -> int | None:
-        return None
+        return self.stamp
 
     def timer_service(self) -> TimerService:
         return self._times
@@ -166,12 +167,13 @@ class ElementContext(KeyedProcessFunction.Context):
     def __init__(self, key_context: KeyContext, timers: KeyedTimerService) -> None:
         self._key_context = key_context
         self._timers = timers
+        self.stamp: int | None = None
 
     def get_current_key(self) -> Any:
         return self._key_context.key
 
     def timestamp(self) -> int | None:
-        return None
+        return self.stamp
 
     def timer_service(self) -> TimerService:
         return self._timers

@@ -14,7 +14,8 @@ from penstock.errors import (
     UnsupportedKeyError,
     UserFunctionError,
 )
-from penstock.runtime.chain import CompiledChain, Place
+from penstock.runtime.chain import CompiledChain
+from penstock.runtime.chain_text import Place
 
 _SHOWN_RECORD = 200
 

@@ -1,9 +1,10 @@
 """The input gate: one queue per channel, read in turns, with barriers aligned.
 
 What comes out of `poll` is one stream: batches as they were sent; a watermark when the minimum
-over the channels rises; a barrier when all channels have brought it; the end of input when all
-have ended. In exactly-once mode a channel that has brought a barrier is not read until the others
-have brought it too. A channel that has ended counts as having brought every later barrier.
+over the channels that are not idle rises; whether all of them are idle; a barrier when all
+channels have brought it; the end of input when all have ended. In exactly-once mode a channel that
+has brought a barrier is not read until the others have brought it too. A channel that has ended
+counts as having brought every later barrier.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any
 
 from penstock.checkpoint.handles import MAX_WATERMARK, MIN_WATERMARK
 from penstock.common.clock import Clock
-from penstock.network.elements import END_OF_INPUT, Barrier, Element, EndOfInput, Watermark
+from penstock.network.elements import (
+    END_OF_INPUT,
+    Barrier,
+    Element,
+    EndOfInput,
+    Watermark,
+    WatermarkStatus,
+)
 from penstock.network.frames import load_element
 
 
@@ -24,6 +32,7 @@ class InputChannel:
     __slots__ = (
         "blocked",
         "ended",
+        "idle",
         "input",
         "listed",
         "queue",
@@ -40,6 +49,7 @@ class InputChannel:
         """Gives one buffer's credit back to the sender."""
         self.sequence = 0
         self.watermark = MIN_WATERMARK
+        self.idle = False
         self.blocked = False
         self.ended = False
         self.listed = False
@@ -55,6 +65,7 @@ class InputGate:
         self._readable: deque[InputChannel] = deque()
         self._derived: deque[Element] = deque()
         self._watermark = MIN_WATERMARK
+        self._idle = False
         self._aligning: Barrier | None = None
         self._arrived: set[int] = set()
         self._last_barrier = 0
@@ -102,6 +113,9 @@ class InputGate:
         if isinstance(element, Watermark):
             channel.watermark = max(channel.watermark, element.timestamp)
             self._advance()
+        elif isinstance(element, WatermarkStatus):
+            channel.idle = element.idle
+            self._advance()
         elif isinstance(element, Barrier):
             self._barrier(channel, element)
         elif isinstance(element, EndOfInput):
@@ -113,10 +127,30 @@ class InputGate:
                 self._derived.append(END_OF_INPUT)
 
     def _advance(self) -> None:
-        lowest = min(channel.watermark for channel in self.channels)
-        if lowest > self._watermark:
-            self._watermark = lowest
-            self._derived.append(Watermark(lowest))
+        open_channels = [channel for channel in self.channels if not channel.ended]
+        active = [channel for channel in open_channels if not channel.idle]
+        if active:
+            # One that was idle and is behind is waited for again once it has caught up.
+            caught_up = [c.watermark for c in active if c.watermark >= self._watermark]
+            self._rise(min(caught_up, default=self._watermark))
+        elif open_channels:
+            self._rise(max(channel.watermark for channel in open_channels))
+        else:
+            self._rise(MAX_WATERMARK)
+        idle = bool(open_channels) and not active
+        if idle != self._idle:
+            self._idle = idle
+            self._derived.append(WatermarkStatus(idle))
+
+    def _rise(self, watermark: int) -> None:
+        if watermark > self._watermark:
+            self._watermark = watermark
+            self._derived.append(Watermark(watermark))
+
+    def holding(self) -> InputChannel | None:
+        """The channel that keeps the watermark where it is."""
+        active = [c for c in self.channels if not c.ended and not c.idle]
+        return min(active, key=lambda channel: channel.watermark, default=None)
 
     def _barrier(self, channel: InputChannel, barrier: Barrier) -> None:
         if barrier.checkpoint <= self._last_barrier:

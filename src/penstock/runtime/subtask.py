@@ -20,7 +20,13 @@ from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
 from penstock.graph.execution_graph import SubtaskId
-from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
+from penstock.network.elements import (
+    END_OF_INPUT,
+    Barrier,
+    EndOfInput,
+    Watermark,
+    WatermarkStatus,
+)
 from penstock.network.messages import (
     AtEnd,
     SplitRequest,
@@ -31,6 +37,7 @@ from penstock.network.messages import (
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.chain import CompiledChain
 from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.event_time import EventClock
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.gate import InputGate
 from penstock.runtime.operators import (
@@ -67,6 +74,9 @@ class SubtaskParts:
     watermark: int
     step_records: int
     buffer_timeout_ms: int
+    clock: EventClock | None = None
+    """Where event time begins in this subtask."""
+    watermark_interval_ms: int = 200
 
 
 class Subtask:
@@ -106,6 +116,11 @@ class Subtask:
             parts.id, parts.attempt, parts.operators, parts.store, environment, fail
         )
         self._watermark = parts.watermark
+        self._idle = False
+        self._event_clock = parts.clock
+        self._tick_at_ms: int | None = None
+        self._held_up_ns = 0
+        self._begin_time()
         self.at_end = False
         self.records_in = 0
         self._flushed_ms = self._clock.now_ms()
@@ -114,6 +129,15 @@ class Subtask:
             operator.report.metrics.begin(self._clock.now_ms())
         if parts.finished:
             self._work = self._finish()
+
+    def _begin_time(self) -> None:
+        for operator in self.operators:
+            if isinstance(operator, RuntimeFunction):
+                operator.times.watermark = self._watermark
+        if self._event_clock is not None and not self._parts.finished:
+            self._event_clock.pass_on = self._announce
+            if self._parts.watermark_interval_ms > 0:
+                self._tick_at_ms = self._clock.now_ms() + self._parts.watermark_interval_ms
 
     # --- the slot's questions -----------------------------------------------------------------
 
@@ -129,6 +153,7 @@ class Subtask:
             or (self._source is not None and self._source_has_work(now_ms))
             or (self.gate is not None and self.gate.has_input())
             or self._timer_due(now_ms)
+            or self._tick_due(now_ms)
         )
 
     def pressed(self) -> bool:
@@ -160,12 +185,15 @@ class Subtask:
                 return True
         return False
 
+    def _tick_due(self, now_ms: int) -> bool:
+        return self._tick_at_ms is not None and self._tick_at_ms <= now_ms
+
     def next_wakeup_ms(self) -> int | None:
         """When it becomes ready by the clock alone."""
         if self.at_end or self.room.blocked:
             return None
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
-        times.append(self._ask_at_ms)
+        times += [self._ask_at_ms, self._tick_at_ms]
         if self._source is not None and self._source_idle() and not self._out_of_splits:
             times.append(self._source.reader.next_poll_ms())
         return min((time for time in times if time is not None), default=None)
@@ -200,6 +228,8 @@ class Subtask:
             return self._take()
         if self._timer_due(now_ms):
             return self.chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
+        if self._tick_due(now_ms):
+            return self._tick(now_ms), 0
         if self._source is not None:
             return self._read(self._source, now_ms)
         assert self.gate is not None
@@ -210,8 +240,12 @@ class Subtask:
             self._batch, self._position, self._input = element, 0, self.gate.input
             return self._take()
         if isinstance(element, Watermark):
-            return self._advance(element.timestamp), 0
-        if isinstance(element, Barrier):
+            if element.timestamp > self._watermark and self._event_clock is None:
+                return self._advance(element.timestamp), 0
+        elif isinstance(element, WatermarkStatus):
+            if self._event_clock is None:
+                self._set_idle(element.idle)
+        elif isinstance(element, Barrier):
             self._snapshot(element.checkpoint, element.confirmed, self.gate.alignment_ns)
         elif isinstance(element, EndOfInput):
             return self._finish(), 0
@@ -228,6 +262,7 @@ class Subtask:
         if self._position >= len(batch):
             self._batch, self._position = [], 0
         self.records_in += len(values)
+        self._wake_up()
         return self.chain.process[self._input](values), len(values)
 
     def _read(self, source: RuntimeSource, now_ms: int) -> tuple[Iterator[None] | None, int]:
@@ -246,6 +281,9 @@ class Subtask:
         values = source.reader.poll(self._quota)
         if values:
             self.records_in += len(values)
+            if self._event_clock is not None:
+                self._event_clock.select(source.reader.split_of_last_poll())
+                self._wake_up()
             return self.chain.process[0](values), len(values)
         if values is not None:
             # As it was before the poll: what the reader got since then is worth another one.
@@ -262,6 +300,48 @@ class Subtask:
         if not self._asked_for_split:
             self._asked_for_split = True
             self._environment.tell(SplitRequest(self._parts.attempt, self.id))
+
+    # --- event time ---------------------------------------------------------------------------
+
+    def _tick(self, now_ms: int) -> Iterator[None]:
+        """The time for watermarks has come."""
+        assert self._event_clock is not None
+        self._tick_at_ms = now_ms + self._parts.watermark_interval_ms
+        totals = self.accounting.upto(self._clock.monotonic_ns())
+        held_up_ns = totals[Activity.BACKPRESSURED.value]
+        self._event_clock.tick(now_ms, (held_up_ns - self._held_up_ns) // 1_000_000)
+        self._held_up_ns = held_up_ns
+        return self._announce()
+
+    def _retain_splits(self) -> None:
+        assert self._event_clock is not None
+        if self._source is not None:
+            splits = self._source.reader.active_splits()
+            if splits is not None:
+                self._event_clock.retain(splits)
+
+    def _announce(self) -> Iterator[None]:
+        """Say how far event time has come, if that is news."""
+        clock = self._event_clock
+        assert clock is not None
+        clock.due = False
+        self._retain_splits()
+        self._set_idle(clock.idle())
+        watermark = clock.watermark()
+        if watermark > self._watermark:
+            yield from self._advance(watermark)
+
+    def _set_idle(self, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            for output in self.outputs:
+                output.control(WatermarkStatus(idle))
+
+    def _wake_up(self) -> None:
+        """There are records: whoever waits no longer for this subtask must do so again."""
+        if self._idle and self._event_clock is not None:
+            self._event_clock.current.mark_active()
+            self._set_idle(False)
 
     def _advance(self, timestamp: int) -> Iterator[None]:
         """Let time pass: timers first, then the watermark goes downstream."""
@@ -363,7 +443,10 @@ class Subtask:
                 output.control(Barrier(checkpoint, confirmed))
         # What has ended has no state any more, only output that is not committed yet.
         part = [o for o in self.operators if not self.at_end or isinstance(o, RuntimeSink)]
-        cut = SubtaskSnapshot(self.at_end, self._watermark, alignment_ns=alignment_ns)
+        clocks = () if self._event_clock is None else self._event_clock.snapshot()
+        cut = SubtaskSnapshot(
+            self.at_end, self._watermark, alignment_ns=alignment_ns, clocks=clocks
+        )
         self.snapshots.take(checkpoint, confirmed, part, cut)
 
     def confirm(self, checkpoint: int) -> None:

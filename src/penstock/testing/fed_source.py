@@ -31,8 +31,8 @@ class Feed:
         self.wake: Callable[[], None] = lambda: None
         _feeds[self.number] = self
 
-    def put(self, value: Any) -> None:
-        self.values.append(value)
+    def put(self, value: Any, timestamp: int | None = None) -> None:
+        self.values.append((value, timestamp))
         self.wake()
 
     def end(self) -> None:
@@ -45,6 +45,8 @@ class Feed:
 
 class FedSource(Source):
     """Reads a feed. It is pickled into programs as a number, and so always finds the same feed."""
+
+    timed = True
 
     def __init__(self, feed: Feed) -> None:
         self._number = feed.number

@@ -108,11 +108,14 @@ class OperatorHarness:
 
     # --- input --------------------------------------------------------------------------------
 
-    def process(self, *values: Any, input: int = 1) -> None:
-        """Let records come, one after another, on the first input or on another."""
+    def process(self, *values: Any, input: int = 1, timestamp: int | None = None) -> None:
+        """Let records come, one after another, on the first input or on another.
+
+        With a `timestamp` that is when they happened.
+        """
         for value in values:
             self._check()
-            self._feeds[input - 1].put(value)
+            self._feeds[input - 1].put(value, timestamp)
             self._run()
 
     def advance_processing_time(self, ms: int) -> None:
