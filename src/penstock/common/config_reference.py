@@ -54,6 +54,9 @@ MEANINGS = {
         "Hand records to the next operator's buffer without copying them. Only for programs "
         "that never change a record after emitting it",
     ),
+    "pipeline.auto-watermark-interval": Meaning(
+        "How often sources send watermarks on; `0`: only where a generator emits with a record",
+    ),
     "execution.runtime-mode": Meaning(
         "How the program runs; there is no `BATCH` and no `AUTOMATIC` so far. "
         "`env.set_runtime_mode`",
