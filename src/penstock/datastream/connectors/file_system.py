@@ -1,5 +1,7 @@
 """Files as source and sink, by PyFlink's names.
 
+Both are made by builders:
+
     FileSource.for_record_stream_format(StreamFormat.text_line_format(), "logs/").build()
     FileSink.for_row_format("out/", Encoder.simple_string_encoder()).build()
 """
