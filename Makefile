@@ -10,6 +10,9 @@ DEMO  := $(VENV)/.installed-demo
 DEV   := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
+# Without the notice about the theme's successor.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs
+
 # LONG=1 also runs the tests marked `long`.
 PYTEST := $(PY) -m pytest $(if $(LONG),--long)
 # Tests without Spark run side by side; tests that own a Spark session or kill processes do not.
@@ -18,10 +21,10 @@ SERIAL_TESTS   := $(wildcard tests/spark tests/faults tests/integration)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint format bench clean
+.PHONY: help demo test check lint format docs docs-serve bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(DEMO) ## run the demo
 	@$(PY) -m penstock.demo
@@ -41,6 +44,13 @@ lint: $(DEV)
 format: $(DEV) ## format the code and apply safe lint fixes
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+docs: $(DEV) ## build the documentation into build/site
+	$(MKDOCS) build --strict
+	@echo "Open build/site/index.html"
+
+docs-serve: $(DEV) ## show the documentation, and what you change in it, at localhost:8000
+	$(MKDOCS) serve --strict
 
 bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.keyed_count

@@ -5,9 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -15,16 +18,19 @@ import pytest
 import penstock.common
 import penstock.connectors
 import penstock.datastream
+import penstock.datastream.connectors
+import penstock.datastream.functions
 import penstock.datastream.state
 import penstock.metrics
 import penstock.testing
 from penstock.cli import main as cli
-from penstock.common.config_options import OPTIONS
+from penstock.common.config_options import OPTIONS, Option
+from penstock.common.config_reference import MEANINGS, default_text, table
 from penstock.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FRONTS = [
     penstock.common,
     penstock.connectors,
@@ -32,6 +38,16 @@ FRONTS = [
     penstock.datastream.state,
     penstock.metrics,
     penstock.testing,
+]
+# The reference holds these as well; the guides need not mention every name in them.
+IN_THE_REFERENCE = [
+    *FRONTS,
+    penstock.datastream.connectors,
+    *(
+        importlib.import_module(f"penstock.datastream.connectors.{module.name}")
+        for module in pkgutil.iter_modules(penstock.datastream.connectors.__path__)
+    ),
+    penstock.datastream.functions,
 ]
 
 
@@ -71,16 +87,21 @@ def test_code_that_needs_no_spark_runs(code: str) -> None:
 
 
 def test_every_configuration_key_is_documented() -> None:
-    documented = {}
-    for keys, _, default, _ in rows("docs/configuration.md", "key"):
-        key, *aliases = re.findall(r"`([^`]+)`", keys)
-        documented[key] = (tuple(aliases), default.strip("`"))
-    assert set(documented) == {option.key for option in OPTIONS}
-    for option in OPTIONS:
-        aliases, default = documented[option.key]
-        assert aliases == option.aliases, option.key
-        expected = None if default == "none" else option.parse(default)
-        assert expected == option.default, option.key
+    assert {option.key for option in OPTIONS} == set(MEANINGS), "each key has a Meaning"
+    assert f"\n{table()}\n" in (ROOT / "docs/configuration.md").read_text(), (
+        f"the table must be:\n{table()}"
+    )
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option.key))
+def test_the_table_tells_what_the_option_reads(option: Option[Any]) -> None:
+    meaning = MEANINGS[option.key]
+    default = (meaning.default or default_text(option)).strip("`")
+    assert (None if default == "none" else option.parse(default)) == option.default
+    # Where the type is a choice of words, each of them can be given.
+    if re.fullmatch(r"(`[^`]+`(, | or )?)+", meaning.values):
+        for word in re.findall(r"`([^`]+)`", meaning.values):
+            option.parse(word)
 
 
 def test_every_option_of_the_command_line_is_documented() -> None:
@@ -120,6 +141,39 @@ def test_every_public_name_is_documented() -> None:
     names = {f"{front.__name__}.{name}" for front in FRONTS for name in front.__all__}
     missing = [n for n in sorted(names) if not re.search(rf"\b{n.rpartition('.')[2]}\b", text)]
     assert not missing
+
+
+def undocumented(name: str, value: object) -> Iterator[str]:
+    """What is public in a class or function, itself included, and has no docstring."""
+    if inspect.isclass(value):
+        # Its own, not that of a base class.
+        if not (vars(value).get("__doc__") or "").strip():
+            yield name
+        for attribute, member in vars(value).items():
+            member = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            described = inspect.isclass(member) or inspect.isfunction(member)
+            if attribute.startswith("_") or not (described or isinstance(member, property)):
+                continue
+            if inspect.isclass(member):
+                yield from undocumented(f"{name}.{attribute}", member)
+            elif not inspect.getdoc(getattr(value, attribute)):
+                yield f"{name}.{attribute}"
+    elif not inspect.getdoc(value):
+        yield name
+
+
+@pytest.mark.parametrize("front", IN_THE_REFERENCE, ids=lambda front: str(front.__name__))
+def test_every_public_name_has_a_docstring(front: ModuleType) -> None:
+    assert inspect.getdoc(front)
+    assert [gap for name in front.__all__ for gap in undocumented(name, getattr(front, name))] == []
+
+
+def test_every_decision_is_in_the_list() -> None:
+    folder = ROOT / "docs/adr"
+    listed = re.findall(r"^- \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
+    titles = [page.read_text().splitlines()[0].partition(". ")[2] for page in pages]
+    assert listed == list(zip(titles, [page.name for page in pages], strict=True))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -40,6 +40,7 @@ class RollingPolicy:
         return RollingPolicy()
 
     def too_old(self, now_ms: int, begun_ms: int, last_ms: int) -> bool:
+        """Whether a file begun and last written at these times ends now."""
         age, rest = self.rollover_interval, self.inactivity_interval
         return (age is not None and now_ms - begun_ms >= age) or (
             rest is not None and now_ms - last_ms >= rest

@@ -259,6 +259,7 @@ class DataStream:
         return self._set(description=description)
 
     def name(self, name: str) -> DataStream:
+        """What the operator is called in plans, metrics and errors."""
         return self._set(name=name)
 
     def uid(self, uid: str) -> DataStream:
@@ -266,18 +267,23 @@ class DataStream:
         return self._set(uid=uid)
 
     def set_parallelism(self, parallelism: int) -> DataStream:
+        """The number of the operator's subtasks."""
         return self._set(parallelism=parallelism)
 
     def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        """The number of the operator's key groups."""
         return self._set(max_parallelism=max_parallelism)
 
     def start_new_chain(self) -> DataStream:
+        """Do not fuse the operator with what is before it."""
         return self._set(chaining=Chaining.HEAD)
 
     def disable_chaining(self) -> DataStream:
+        """Do not fuse the operator with anything."""
         return self._set(chaining=Chaining.NEVER)
 
     def slot_sharing_group(self, slot_sharing_group: str) -> DataStream:
+        """Which operators the operator may share slots with: those of the same group."""
         return self._set(slot_sharing_group=slot_sharing_group)
 
     # --- inside -------------------------------------------------------------------------------
@@ -440,6 +446,7 @@ class KeyedStream(DataStream):
     # Records of a key must stay together: another rule would undo what key_by() promised.
 
     def _refuse_partitioning(self, *_: Any) -> Any:
+        """Not on a keyed stream: it is partitioned by its key."""
         raise ProgramError(
             "a keyed stream is partitioned by its key; call this before key_by(), or on what the "
             "keyed function returned"
@@ -465,6 +472,7 @@ class DataStreamSink:
         self._node_id = node
 
     def name(self, name: str) -> DataStreamSink:
+        """What the sink is called in plans, metrics and errors."""
         return self._set(name=name)
 
     def set_description(self, description: str) -> DataStreamSink:
@@ -476,15 +484,19 @@ class DataStreamSink:
         return self._set(uid=uid_hash)
 
     def uid(self, uid: str) -> DataStreamSink:
+        """The identity of the sink's output in checkpoints."""
         return self._set(uid=uid)
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """The number of the sink's subtasks."""
         return self._set(parallelism=parallelism)
 
     def disable_chaining(self) -> DataStreamSink:
+        """Do not fuse the sink with what is before it."""
         return self._set(chaining=Chaining.NEVER)
 
     def slot_sharing_group(self, slot_sharing_group: str) -> DataStreamSink:
+        """Which operators the sink may share slots with: those of the same group."""
         return self._set(slot_sharing_group=slot_sharing_group)
 
     def _set(self, **changes: Any) -> DataStreamSink:

@@ -52,46 +52,54 @@ class KeyedStateStore(ABC):
         """The accumulator that this function added under `name`."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """The value of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]: ...
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """The list of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """The map of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_reducing_state(
-        self, state_descriptor: ReducingStateDescriptor
-    ) -> ReducingState[Any]: ...
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """The reduction of the current key that the descriptor names."""
 
     @abstractmethod
     def get_aggregating_state(
         self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]: ...
+    ) -> AggregatingState[Any, Any]:
+        """The aggregate of the current key that the descriptor names."""
 
 
 class RuntimeContext(KeyedStateStore):
     """What a function may know of where it runs, and its way to state."""
 
     @abstractmethod
-    def get_task_name(self) -> str: ...
+    def get_task_name(self) -> str:
+        """The name of the operator."""
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
         """The name with subtask and parallelism, as error messages have it."""
 
     @abstractmethod
-    def get_number_of_parallel_subtasks(self) -> int: ...
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The parallelism of the operator."""
 
     @abstractmethod
-    def get_max_number_of_parallel_subtasks(self) -> int: ...
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The number of key groups: the highest parallelism it could have."""
 
     @abstractmethod
-    def get_index_of_this_subtask(self) -> int: ...
+    def get_index_of_this_subtask(self) -> int:
+        """The number of this subtask, from 0."""
 
     @abstractmethod
-    def get_attempt_number(self) -> int: ...
+    def get_attempt_number(self) -> int:
+        """The number of the attempt, from 1: one more after every restart."""
 
 
 class Function(ABC):  # noqa: B024
@@ -105,24 +113,32 @@ class Function(ABC):  # noqa: B024
 
 
 class MapFunction(Function):
+    """One record for one record."""
+
     @abstractmethod
     def map(self, value: Any) -> Any:
         """One record for one record."""
 
 
 class FlatMapFunction(Function):
+    """Any number of records for one record."""
+
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
         """Any number of records for one record."""
 
 
 class FilterFunction(Function):
+    """Lets records pass, or not."""
+
     @abstractmethod
     def filter(self, value: Any) -> bool:
         """Whether the record goes on."""
 
 
 class ReduceFunction(Function):
+    """Makes one record of two of the same kind."""
+
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Two records made into one."""
@@ -132,19 +148,25 @@ class AggregateFunction(Function):
     """Values gathered in an accumulator."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any: ...
+    def create_accumulator(self) -> Any:
+        """A new accumulator, of nothing so far."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any: ...
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """The accumulator with `value` in it: the one that was given, changed, or a new one."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any: ...
+    def get_result(self, accumulator: Any) -> Any:
+        """What the accumulator amounts to."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any: ...
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """One accumulator for what two hold."""
 
 
 class KeySelector(Function):
+    """Says which key a record has."""
+
     @abstractmethod
     def get_key(self, value: Any) -> Any:
         """The key of a record; the same record must always give the same key."""
@@ -158,6 +180,8 @@ class NullByteKeySelector(KeySelector):
 
 
 class Partitioner(Function):
+    """Says which subtask a record goes to."""
+
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
         """Which of `num_partitions` receivers gets the record."""
@@ -167,22 +191,28 @@ class TimerService(ABC):
     """Time, and timers for the current key: one per timestamp."""
 
     @abstractmethod
-    def current_processing_time(self) -> int: ...
+    def current_processing_time(self) -> int:
+        """The slot's clock, in milliseconds since the epoch."""
 
     @abstractmethod
-    def current_watermark(self) -> int: ...
+    def current_watermark(self) -> int:
+        """How far event time has come in this subtask."""
 
     @abstractmethod
-    def register_processing_time_timer(self, timestamp: int) -> None: ...
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called when the clock reaches `timestamp`."""
 
     @abstractmethod
-    def register_event_time_timer(self, timestamp: int) -> None: ...
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called when the watermark reaches `timestamp`."""
 
     @abstractmethod
-    def delete_processing_time_timer(self, timestamp: int) -> None: ...
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Forget the timer; nothing happens if there is none."""
 
     @abstractmethod
-    def delete_event_time_timer(self, timestamp: int) -> None: ...
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Forget the timer; nothing happens if there is none."""
 
 
 class ProcessFunction(Function):
@@ -192,7 +222,8 @@ class ProcessFunction(Function):
         """The time of the record. Not to be kept after the call."""
 
         @abstractmethod
-        def timestamp(self) -> int | None: ...
+        def timestamp(self) -> int | None:
+            """The timestamp of the record, None if it has none."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -213,17 +244,23 @@ class KeyedProcessFunction(Function):
         """The key and the time of the record. Not to be kept after the call."""
 
         @abstractmethod
-        def get_current_key(self) -> Any: ...
+        def get_current_key(self) -> Any:
+            """The key of the record, or of the timer."""
 
         @abstractmethod
-        def timestamp(self) -> int | None: ...
+        def timestamp(self) -> int | None:
+            """The timestamp of the record, None if it has none."""
 
         @abstractmethod
-        def timer_service(self) -> TimerService: ...
+        def timer_service(self) -> TimerService:
+            """What time it is, and the timers of the current key."""
 
     class OnTimerContext(Context):
+        """The key of the timer. Not to be kept after the call."""
+
         @abstractmethod
-        def time_domain(self) -> TimeDomain: ...
+        def time_domain(self) -> TimeDomain:
+            """Which clock the timer followed."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:

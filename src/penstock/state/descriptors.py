@@ -19,9 +19,11 @@ class StateDescriptor(ABC):
 
     @property
     def kind(self) -> str:
+        """What kind of state it is, as a word: value, list, map, reducing, aggregating."""
         return type(self).__name__.removesuffix("StateDescriptor").lower()
 
     def get_name(self) -> str:
+        """The name."""
         return self.name
 
     def describe(self) -> str:

@@ -1,7 +1,9 @@
 """Files as source and sink, by PyFlink's names.
 
-FileSource.for_record_stream_format(StreamFormat.text_line_format(), "logs/").build()
-FileSink.for_row_format("out/", Encoder.simple_string_encoder()).build()
+Both are made by builders:
+
+    FileSource.for_record_stream_format(StreamFormat.text_line_format(), "logs/").build()
+    FileSink.for_row_format("out/", Encoder.simple_string_encoder()).build()
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+"""What the configuration keys mean, as a table for people.
+
+`config_options` says how the value of a key is read; here is the sentence that goes with it. The
+table on the page about configuration is `table()`, which a test holds.
+
+>>> print(table().splitlines()[0])
+| key | type | default | meaning |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.config_options import (
+    OPTIONS,
+    Option,
+    parse_boolean,
+    parse_duration_ms,
+    parse_int,
+)
+
+_TYPES: dict[Callable[[str], Any], str] = {
+    parse_boolean: "boolean",
+    parse_duration_ms: "duration",
+    parse_int: "integer",
+}
+_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a key is for; what may be given and the default, where the option does not say."""
+
+    text: str
+    values: str = ""
+    default: str = ""
+
+
+MEANINGS = {
+    "parallelism.default": Meaning(
+        "The parallelism of operators that set none. `env.set_parallelism`",
+    ),
+    "pipeline.max-parallelism": Meaning(
+        "The number of key groups, and so the highest parallelism of a keyed operator; at most "
+        "32768. `env.set_max_parallelism`",
+    ),
+    "pipeline.operator-chaining": Meaning(
+        "Whether operators are fused into one loop where they can be. "
+        "`env.disable_operator_chaining`",
+    ),
+    "pipeline.object-reuse": Meaning(
+        "Hand records to the next operator's buffer without copying them. Only for programs "
+        "that never change a record after emitting it",
+    ),
+    "pipeline.auto-watermark-interval": Meaning(
+        "How often sources send watermarks on; `0`: only where a generator emits with a record",
+    ),
+    "execution.runtime-mode": Meaning(
+        "How the program runs; there is no `BATCH` and no `AUTOMATIC` so far. "
+        "`env.set_runtime_mode`",
+        values="`STREAMING`",
+    ),
+    "execution.buffer-timeout.interval": Meaning(
+        "The longest time that a partly filled buffer waits while its slot is busy; an idle "
+        "slot sends at once. `env.set_buffer_timeout`",
+    ),
+    "execution.checkpointing.interval": Meaning(
+        "The time from the start of one checkpoint to the start of the next; at least 10 ms. "
+        "Without it there are no checkpoints. `env.enable_checkpointing`",
+    ),
+    "execution.checkpointing.mode": Meaning(
+        "Whether a channel that has brought a barrier waits for the others",
+        values="`EXACTLY_ONCE` or `AT_LEAST_ONCE`",
+    ),
+    "execution.checkpointing.timeout": Meaning(
+        "A checkpoint that takes longer is given up",
+    ),
+    "execution.checkpointing.dir": Meaning(
+        "Where checkpoints go; driver and slots must see the same directory under it. Without "
+        "it checkpoints are kept in the driver's memory and end with it",
+        values="path or `file://` URI",
+    ),
+    "execution.checkpointing.num-retained": Meaning(
+        "How many complete checkpoints are kept while the job runs",
+    ),
+    "restart-strategy.type": Meaning(
+        "What follows a failure. When it is not set: with checkpoints the job restarts without "
+        "limit after the delay below, without checkpoints it fails",
+        values="`none`, `off`, `disable` or `fixed-delay`",
+    ),
+    "restart-strategy.fixed-delay.attempts": Meaning(
+        "How many restarts `fixed-delay` allows",
+    ),
+    "restart-strategy.fixed-delay.delay": Meaning(
+        "The time between a failure and the next attempt",
+    ),
+    "heartbeat.timeout": Meaning(
+        "A slot that is not heard of for so long is lost; a slot that does not hear of its "
+        "JobMaster for so long ends itself",
+    ),
+    "heartbeat.interval": Meaning(
+        "How often a slot gives a sign of life",
+    ),
+    "penstock.errors.redact-records": Meaning(
+        "Leave records out of error messages",
+    ),
+    "penstock.progress": Meaning(
+        "How `execute()` shows the running job on stderr: a live table, a line now and then, "
+        "or nothing; `auto` is the table in a terminal or a notebook and lines elsewhere",
+        values="`auto`, `table`, `lines` or `off`",
+    ),
+    "spark.master": Meaning(
+        "Where a new Spark session runs. When it is not set: the master of `spark-submit`, "
+        "else `local[N]` with N four times the number of cores and at least 32",
+        values="Spark master URL",
+    ),
+}
+
+
+def table() -> str:
+    """Every key with its other spellings, type, default and meaning, as Markdown."""
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for option in OPTIONS:
+        meaning = MEANINGS[option.key]
+        keys = "<br>".join(f"`{key}`" for key in (option.key, *option.aliases))
+        values = meaning.values or _TYPES[option.parse]
+        default = meaning.default or default_text(option)
+        rows.append(f"| {keys} | {values} | {default} | {meaning.text} |")
+    return "\n".join(rows)
+
+
+def default_text(option: Option[Any]) -> str:
+    """The default as one would write it into a file."""
+    default = option.default
+    if default is None:
+        return "none"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if option.parse is parse_duration_ms:
+        for unit, size in _UNITS_MS.items():
+            if default and default % size == 0:
+                return f"`{default // size} {unit}`"
+        return f"`{default} ms`"
+    return f"`{default}`"
