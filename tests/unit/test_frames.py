@@ -124,6 +124,7 @@ SAMPLES = [
     messages.Complete(1, 7),
     messages.Abort(1, 7),
     messages.AssignSplits(1, (0, 1), [{"file": "x"}]),
+    messages.Align(1, (0, 1), 1000),
     messages.EmitCredit(1, (0, 1), "uid", 2),
     messages.EndAttempt(1),
     messages.Leave(),
