@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
+import subprocess
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import zmq
@@ -12,6 +17,7 @@ import zmq
 from penstock.errors import ChannelBrokenError
 from penstock.network.curve import new_keys, secure_client
 from penstock.network.frames import Frame, FrameKind
+from penstock.network.local_endpoint import LocalEndpoint
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
 
@@ -36,13 +42,19 @@ def make():
         wakeup.close()
 
 
-@pytest.fixture
-def pair(make):
+def from_elsewhere(transport):
+    """The address that a slot on another machine uses."""
+    return transport.address.partition(" or ")[0]
+
+
+@pytest.fixture(params=["one machine", "two machines"])
+def pair(make, request):
     """Two transports with the keys of one attempt, connected in both directions."""
     keys = new_keys()
     left, right = make(keys), make(keys)
-    left.connect({1: right.address})
-    right.connect({0: left.address})
+    local = request.param == "one machine"
+    left.connect({1: right.address if local else from_elsewhere(right)})
+    right.connect({0: left.address if local else from_elsewhere(left)})
     return left, right
 
 
@@ -122,7 +134,7 @@ def test_waiting_ends_when_time_is_up_and_when_woken(make):
 
 def test_garbage_from_a_stranger_is_counted_and_harms_nobody(pair):
     left, right = pair
-    host, port = right.address.removeprefix("tcp://").split(":")
+    host, port = from_elsewhere(right).removeprefix("tcp://").split(":")
     with socket.create_connection((host, int(port))) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(200))
         assert until(lambda: right.strangers() > 0, right)
@@ -134,14 +146,14 @@ def test_garbage_from_a_stranger_is_counted_and_harms_nobody(pair):
 def test_strangers_are_counted_and_members_are_not(make, count):
     keys = new_keys()
     transport = make(keys)
-    host, port = transport.address.removeprefix("tcp://").split(":")
+    host, port = from_elsewhere(transport).removeprefix("tcp://").split(":")
     members = [make(keys) for _ in range(3)]
     for n in range(max(count, len(members))):
         if n < count:
             with socket.create_connection((host, int(port))) as stranger:
                 stranger.sendall(b"\xff" + bytes(8) + b"\x7f" + b"nonsense" * 20)
         if n < len(members):
-            members[n].connect({0: transport.address})
+            members[n].connect({0: from_elsewhere(transport)})
             members[n].send(0, frame(n))
     assert len(receive(transport, 3)) == 3
     assert until(lambda: transport.strangers() == count, transport)
@@ -157,7 +169,7 @@ def test_a_client_with_another_key_is_refused(make):
     stranger.linger = 0
     try:
         secure_client(stranger, *new_keys(), server_keys[0])
-        stranger.connect(transport.address)
+        stranger.connect(from_elsewhere(transport))
         stranger.send_multipart([b"head", b"payload"])
         assert until(lambda: transport.strangers() > 0, transport)
         assert transport._guard.refused > 0
@@ -173,7 +185,7 @@ def test_a_client_without_a_key_is_refused(make):
     stranger = context.socket(zmq.PUSH)
     stranger.linger = 0
     try:
-        stranger.connect(transport.address)
+        stranger.connect(from_elsewhere(transport))
         stranger.send_multipart([b"head", b"payload"])
         assert until(lambda: transport.strangers() > 0, transport)
         assert transport.receive() == []
@@ -184,7 +196,7 @@ def test_a_client_without_a_key_is_refused(make):
 
 def test_slots_of_different_attempts_do_not_connect(make):
     old, new = make(new_keys()), make(new_keys())
-    old.connect({1: new.address})
+    old.connect({1: from_elsewhere(new)})
     old.send(1, frame(1, b"from the past"))
     deadline = time.monotonic() + 0.5
     while time.monotonic() < deadline:
@@ -215,10 +227,57 @@ def test_a_frame_that_cannot_be_read_breaks_the_channel(make):
     member.linger = 0
     try:
         secure_client(member, *keys, keys[0])
-        member.connect(transport.address)
+        member.connect(from_elsewhere(transport))
         member.send_multipart([b"junk", b"payload"])
         with pytest.raises(ChannelBrokenError, match="a frame from a peer cannot be read"):
             receive(transport, 1)
     finally:
         member.close()
         context.term()
+
+
+def test_slots_of_one_machine_use_a_socket_file_that_is_gone_afterwards(make):
+    keys = new_keys()
+    left, right = make(keys), make(keys)
+    path = Path(right.address.partition(" or ipc://")[2])
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    left.connect({1: right.address})
+    left.send(1, frame(1))
+    assert receive(right, 1)
+    assert left._push[1].last_endpoint == f"ipc://{path}".encode()
+    right.close()
+    assert not path.parent.exists()
+
+
+def test_a_socket_file_that_is_not_there_is_on_another_machine(make, tmp_path):
+    keys = new_keys()
+    left, right = make(keys), make(keys)
+    for slot, path in enumerate((tmp_path / "nothing", tmp_path)):
+        left.connect({slot: f"{from_elsewhere(right)} or ipc://{path}"})
+        left.send(slot, frame(1))
+        assert receive(right, 1)
+
+
+def test_without_a_place_for_the_file_there_is_tcp(make, monkeypatch, tmp_path):
+    deep = tmp_path / ("x" * 90)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    transport = make(new_keys())
+    assert "ipc" not in transport.address
+
+
+def test_what_killed_processes_left_is_swept_when_it_is_old(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    old, young, living = (
+        tmp_path / f"penstock-slot-{pid}-{name}"
+        for pid, name in ((dead.pid, "old"), (dead.pid, "young"), (os.getpid(), "living"))
+    )
+    for folder in (old, young, living):
+        folder.mkdir()
+    for folder in (old, living):
+        os.utime(folder, (1, 1))
+    endpoint = LocalEndpoint()
+    assert not old.exists() and young.exists() and living.exists()
+    endpoint.close()

@@ -1,7 +1,8 @@
 """The network between slots: ZeroMQ, one connection per ordered pair.
 
 Nothing is bounded here (high-water mark 0), because credits bound what is under way. ZeroMQ would
-reconnect silently and lose what was in between, so a lost connection is an error.
+reconnect silently and lose what was in between, so a lost connection is an error. Slots on other
+machines come in by tcp, encrypted, with the attempt's keys; those on this one by a socket file.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from zmq.utils.monitor import recv_monitor_message
 from penstock.errors import ChannelBrokenError
 from penstock.network.curve import Guard, secure_client, secure_server
 from penstock.network.frames import Frame, decode_frame, encode_frame
+from penstock.network.local_endpoint import LocalEndpoint, is_reachable
 from penstock.network.wakeup import Wakeup
 
 _RECEIVE_AT_ONCE = 64
+_OR_LOCAL = " or ipc://"
+"""Between the two addresses of a slot: for everybody, and for its own machine."""
 # Not the handshake's failures: what is no ZeroMQ at all is dropped without such an event.
 _CONNECTIONS = zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
@@ -35,22 +39,34 @@ class ZmqTransport:
             target=self._serve, name="penstock-guard", daemon=True
         )
         self._guard_thread.start()
-        self._pull = self._context.socket(zmq.PULL)
-        self._pull.linger = 0
-        self._pull.rcvhwm = 0
+        self._pull = self._new_pull()
         secure_server(self._pull, public, secret)
         self._pull_monitor = self._pull.get_monitor_socket(_CONNECTIONS)
         port = self._pull.bind_to_random_port(f"tcp://{host}")
         self.address = f"tcp://{host}:{port}"
+        self._pulls = [self._pull]
+        self._endpoint = LocalEndpoint()
+        if self._endpoint.path is not None:
+            local = self._new_pull()
+            local.bind(f"ipc://{self._endpoint.path}")
+            self._pulls.append(local)
+            self.address += f"{_OR_LOCAL}{self._endpoint.path}"
         self._push: dict[int, zmq.Socket[bytes]] = {}
         self._push_monitors: dict[int, zmq.Socket[bytes]] = {}
         self._events = dict.fromkeys(
             (zmq.EVENT_ACCEPTED, zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_DISCONNECTED), 0
         )
         self._poller = zmq.Poller()
-        self._poller.register(self._pull, zmq.POLLIN)
+        for pull in self._pulls:
+            self._poller.register(pull, zmq.POLLIN)
         self._poller.register(self._pull_monitor, zmq.POLLIN)
         self._poller.register(wakeup.fileno(), zmq.POLLIN)
+
+    def _new_pull(self) -> zmq.Socket[bytes]:
+        pull = self._context.socket(zmq.PULL)
+        pull.linger = 0
+        pull.rcvhwm = 0
+        return pull
 
     def _serve(self) -> None:
         """Answer for the guard in a thread of its own: the slot's may be busy with user code."""
@@ -66,7 +82,12 @@ class ZmqTransport:
             socket = self._context.socket(zmq.PUSH)
             socket.linger = 0
             socket.sndhwm = 0
-            secure_client(socket, self._public, self._secret, self._public)
+            remote, _, local = address.partition(_OR_LOCAL)
+            if local and is_reachable(local):
+                address = f"ipc://{local}"
+            else:
+                address = remote
+                secure_client(socket, self._public, self._secret, self._public)
             monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
             socket.connect(address)
             self._push[slot] = socket
@@ -78,12 +99,15 @@ class ZmqTransport:
 
     def receive(self) -> list[Frame]:
         frames: list[Frame] = []
-        while len(frames) < _RECEIVE_AT_ONCE:
-            try:
-                parts = self._pull.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                break
-            frames.append(decode_frame(parts))
+        # In turns, so that neither kind of peer is heard before the other each time.
+        self._pulls.reverse()
+        for pull in self._pulls:
+            while len(frames) < _RECEIVE_AT_ONCE:
+                try:
+                    parts = pull.recv_multipart(zmq.NOBLOCK)
+                except zmq.Again:
+                    break
+                frames.append(decode_frame(parts))
         return frames
 
     def wait(self, timeout_ms: int | None) -> None:
@@ -93,7 +117,7 @@ class ZmqTransport:
                 self._wakeup.clear()
             elif socket is self._pull_monitor:
                 self._connection(recv_monitor_message(self._pull_monitor))
-            elif socket is not self._pull:
+            elif socket not in self._pulls:
                 self._disconnected(socket)
 
     def _connection(self, event: Any) -> None:
@@ -118,9 +142,10 @@ class ZmqTransport:
     def close(self) -> None:
         self._guard_stop.set()
         self._guard_thread.join()
-        for socket in (self._pull, *self._push.values()):
+        for socket in (*self._pulls, *self._push.values()):
             socket.disable_monitor()
             socket.close(0)
+        self._endpoint.close()
         self._pull_monitor.close(0)
         for monitor in self._push_monitors.values():
             monitor.close(0)
