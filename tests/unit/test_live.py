@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import threading
 
 import pytest
 from rich.console import Console
 
+from penstock.common import WatermarkStrategy
 from penstock.common.job_status import JobStatus
+from penstock.common.metrics import MetricReading
 from penstock.datastream import StreamExecutionEnvironment, live
 from penstock.datastream.rates import vertex_rates
-from penstock.graph.execution_graph import SubtaskId
+from penstock.graph.execution_graph import SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.progress import Progress
-from penstock.network.messages import SubtaskMetrics
+from penstock.jobmanager.watermarks import standing
+from penstock.network.messages import SubtaskMetrics, SubtaskReport
 
 
 @pytest.fixture
@@ -101,3 +105,32 @@ def test_elsewhere_there_are_lines(graph, monkeypatch):
 
 def test_off_is_silence(graph, monkeypatch):
     assert shown_text(graph, "off", True, monkeypatch) == ""
+
+
+def test_event_time_is_shown_where_there_is_one(graph):
+    def text(seen):
+        console = Console(file=io.StringIO(), width=200)
+        rates = vertex_rates(graph, picture(), picture(metrics=seen), 1.0)
+        console.print(live.picture("sums", rates, picture(metrics=seen)))
+        return console.file.getvalue()
+
+    assert "watermark" not in text({})
+    source = dataclasses.replace(metrics(5, 9), watermark=1_000)
+    shown = text({SubtaskId(0, 0): source})
+    assert "watermark" in shown and "00:00:01.000Z" in shown
+
+
+def test_a_watermark_that_has_stood_for_a_while_is_explained():
+    env = StreamExecutionEnvironment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(max)
+    env.from_collection([1]).assign_timestamps_and_watermarks(strategy).print()
+    graph = build_execution_graph(build_job_graph(env._program.stream_graph(), "job"))
+    seen = {SubtaskId(0, 0): dataclasses.replace(metrics(1, 1), watermark_since_ms=1_000)}
+    assert standing(graph, seen, 2_000) is None
+    assert "held back by its input since 1970" in str(standing(graph, seen, 60_000))
+
+
+def test_late_records_are_counted_over_all_operators():
+    reading = MetricReading("Window", "uid", 0, "numLateRecordsDropped", 3)
+    reports = {SubtaskId(0, n): SubtaskReport((reading,), None) for n in range(2)}
+    assert "6 late records dropped" in live.line("job", [], picture(reports=reports))

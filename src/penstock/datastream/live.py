@@ -17,8 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.datastream.rates import VertexRates, vertex_rates
+from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmanager.progress import Progress
+from penstock.jobmanager.reports import late_records
+from penstock.jobmanager.watermarks import WatermarkExplanation, standing, watermark_text
 
 _REFRESH_SECONDS = 0.5
 _FIRST_LINE_SECONDS = 10.0
@@ -52,13 +55,15 @@ def _as_table(
     console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
     before, seen_at = progress(), time.monotonic()
+    laid_out = build_execution_graph(graph)
     # What is left on the screen at the end is the last picture, not an empty place.
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             ended = stop.wait(_REFRESH_SECONDS)
             now, after = time.monotonic(), progress()
             rates = vertex_rates(graph, before, after, now - seen_at)
-            live.update(picture(graph.name, rates, after), refresh=True)
+            held = standing(laid_out, after.metrics, int(time.time() * 1000))
+            live.update(picture(graph.name, rates, after, held), refresh=True)
             if ended:
                 return
             before, seen_at = after, now
@@ -76,16 +81,25 @@ def _as_lines(
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
-def picture(name: str, rates: list[VertexRates], progress: Progress) -> Group:
-    """The table."""
+def picture(
+    name: str,
+    rates: list[VertexRates],
+    progress: Progress,
+    held: WatermarkExplanation | None = None,
+) -> Group:
+    """The table; `held` says what holds event time back."""
     table = Table(title=name, title_justify="left")
     table.add_column("operators", overflow="fold")
     for header in ("x", "in/s", "out/s", "busy", "backpressured", "idle", "queued"):
         table.add_column(header, justify="right")
+    timed = any(rate.watermark is not None for rate in rates)
+    if timed:
+        table.add_column("watermark", justify="right")
     busiest = max((rate.busy for rate in rates), default=0.0)
     for rate in rates:
         # The busy one behind backpressured ones is the bottleneck: what a reader looks for.
         style = "bold" if rate.busy == busiest and rate.busy > 0.5 else ""
+        marks = [_clock(rate.watermark)] if timed else []
         table.add_row(
             rate.name,
             str(rate.parallelism),
@@ -95,9 +109,19 @@ def picture(name: str, rates: list[VertexRates], progress: Progress) -> Group:
             f"{rate.backpressured:.0%}",
             f"{rate.idle:.0%}",
             str(rate.queued),
+            *marks,
             style=style,
         )
-    return Group(table, Text(_summary(progress)))
+    notes = [_summary(progress)] if held is None else [_summary(progress), str(held)]
+    return Group(table, *(Text(note) for note in notes))
+
+
+def _clock(watermark: int | None) -> str:
+    if watermark is None:
+        return ""
+    text = watermark_text(watermark)
+    # The date and the number are of no use in a narrow column.
+    return text.partition("(")[2].rstrip(")").partition(" ")[2] or text
 
 
 def line(name: str, rates: list[VertexRates], progress: Progress) -> str:
@@ -121,4 +145,7 @@ def _summary(progress: Progress) -> str:
     if progress.failed_checkpoints:
         parts.append(f"{progress.failed_checkpoints} failed")
     parts.append(f"{progress.restarts} restarts")
+    late = late_records(progress.reports)
+    if late:
+        parts.append(f"{late:,} late records dropped")
     return ", ".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmanager.progress import Progress
 
@@ -20,6 +21,8 @@ class VertexRates:
     backpressured: float
     idle: float
     queued: int
+    watermark: int | None = None
+    """The lowest of its subtasks that are not idle; None: there is no event time yet."""
 
 
 def vertex_rates(
@@ -34,6 +37,7 @@ def vertex_rates(
     for vertex in graph.vertices:
         totals = [0] * 5
         queued = 0
+        watermarks = []
         for subtask, now in after.metrics.items():
             if subtask.vertex != vertex.id:
                 continue
@@ -48,6 +52,8 @@ def vertex_rates(
             for position, (upto, since) in enumerate(counted):
                 totals[position] += upto - since
             queued += now.queued
+            if not now.idle:
+                watermarks.append(now.watermark)
         spent = sum(totals[2:]) or 1
         rates.append(
             VertexRates(
@@ -59,6 +65,11 @@ def vertex_rates(
                 totals[3] / spent,
                 totals[4] / spent,
                 queued,
+                _told(min(watermarks, default=MIN_WATERMARK)),
             )
         )
     return rates
+
+
+def _told(watermark: int) -> int | None:
+    return None if watermark == MIN_WATERMARK else watermark

@@ -19,6 +19,11 @@ def readings_of(reports: Reports) -> tuple[MetricReading, ...]:
     return tuple(reading for _, report in _ordered(reports) for reading in report.metrics)
 
 
+def late_records(reports: Reports) -> int:
+    """Records that windows and joins left out because they came too late."""
+    return sum(int(r.value) for r in readings_of(reports) if r.name == "numLateRecordsDropped")
+
+
 def accumulator_results(reports: Reports) -> dict[str, Any]:
     """The accumulators by name, merged over subtasks and over operators."""
     return merged_results(
