@@ -19,5 +19,7 @@ class RuntimeSettings:
     step_records: int = 512
     """Records that a subtask processes at most before the next one has its turn."""
     heartbeat_interval_ms: int = 500
+    fail_on_late_records: bool = False
+    """A record that is too late for its windows fails the job; else it is dropped and counted."""
     redact_records: bool = False
     """Leave records out of error messages."""

@@ -69,6 +69,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         object_reuse=options.OBJECT_REUSE.read(values),
         buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
+        fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
     )
 

@@ -83,6 +83,11 @@ class ProcessOperator(FunctionOperator):
 
 
 @dataclass(frozen=True)
+class WindowOperator(ProcessOperator):
+    """Windows of a key. Its function returns side output (None: main), record and timestamp."""
+
+
+@dataclass(frozen=True)
 class TwoInputOperator(FunctionOperator):
     """A function of two streams: ``method`` for records of the first, ``second_method`` else."""
 

@@ -45,6 +45,7 @@ from penstock.graph.operators import (
     SinkOperator,
     SourceOperator,
     TwoInputOperator,
+    WindowOperator,
 )
 from penstock.graph.partitioning import (
     BroadcastPartitioning,
@@ -212,7 +213,10 @@ class _Writer:
         self._line(2, f"{context}.fired_at = timestamp")
         result = self._variable("r")
         self._line(2, f"{result} = {on_timer}(timestamp, {context})", node, "on_timer", "due")
-        self._results(node, node.operator.function.on_timer, result, "due", 2, tagged=True)
+        if isinstance(node.operator, WindowOperator):
+            self._window_results(node, result, "due", 2)
+        else:
+            self._results(node, node.operator.function.on_timer, result, "due", 2, tagged=True)
         # Between two timers the slot may turn to something else.
         self._line(2, "yield")
 
@@ -253,7 +257,10 @@ class _Writer:
             result = self._variable("r")
             call = f"{result} = {function}({value}, {context})"
             self._line(depth, call, node, "process_element", value)
-            self._results(node, called, result, value, depth, tagged=True)
+            if isinstance(operator, WindowOperator):
+                self._window_results(node, result, value, depth)
+            else:
+                self._results(node, called, result, value, depth, tagged=True)
         else:
             raise ProgramError(f"operator {node.name!r}: no code for {operator.kind}")
 
@@ -341,6 +348,22 @@ class _Writer:
             self._line(depth + 2, f"{side} = {value}[1]")
             self._successors(node, side, depth + 2, kept=True, tag=name)
         self._line(depth + 1, "continue")
+
+    def _window_results(self, node: StreamNode, result: str, record: str, depth: int) -> None:
+        """Go through what a window operator returned: side output or None, record, timestamp."""
+        tag, each, timestamp = (self._variable(prefix) for prefix in ("t", "v", "s"))
+        self._line(depth, f"if {result} is not None:")
+        each_of = f"for {tag}, {each}, {timestamp} in {result}:"
+        self._line(depth + 1, each_of, node, "iterate", record)
+        self._line(depth + 2, f"if {tag} is None:")
+        # A window that fires again still holds what it gave.
+        self._successors(node, each, depth + 3, kept=True)
+        read = {edge.tag: None for edge in self._vertex.chained if edge.source == node.id}
+        read |= {x.edge.tag: None for x in self._exchanges if x.edge.node == node.id}
+        for name in read:
+            if name is not None:
+                self._line(depth + 2, f"elif {tag} == {name!r}:")
+                self._successors(node, each, depth + 3, kept=True, tag=name)
 
     # --- what follows -------------------------------------------------------------------------
 
