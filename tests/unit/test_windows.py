@@ -558,7 +558,9 @@ def test_continuous_triggers_fire_at_multiples_and_at_the_end():
 
 
 def test_purging_throws_away_what_was_fired():
-    rig = listed(TUMBLING, ("trigger", PurgingTrigger.of(EventTimeTrigger())), ("allowed_lateness", 9))
+    rig = listed(
+        TUMBLING, ("trigger", PurgingTrigger.of(EventTimeTrigger())), ("allowed_lateness", 9)
+    )
     rig.process(("a", 1), 1)
     rig.advance_watermark(9)
     rig.process(("a", 2), 2)
@@ -575,7 +577,9 @@ class Early(Trigger):
         seen = ctx.get_partitioned_state(self.seen)
         before = seen.get()
         seen.add(element[1])
-        return TriggerResult.FIRE if before is None or before < element[1] else TriggerResult.CONTINUE
+        return (
+            TriggerResult.FIRE if before is None or before < element[1] else TriggerResult.CONTINUE
+        )
 
     def on_processing_time(self, time, window, ctx):
         return TriggerResult.CONTINUE
