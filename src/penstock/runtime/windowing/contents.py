@@ -37,6 +37,10 @@ class Contents(ABC):
     @abstractmethod
     def merge(self, contents: Any, other: Any) -> Any: ...
 
+    def merger(self) -> Callable[[Any, Any], Any]:
+        """The same for `merge`."""
+        return self.merge
+
     @abstractmethod
     def result(self, contents: Any) -> Any: ...
 
@@ -67,6 +71,9 @@ class ReducedContents(Contents):
             )
 
     def folder(self) -> Callable[[Any, Any], Any]:
+        return self._reduce
+
+    def merger(self) -> Callable[[Any, Any], Any]:
         return self._reduce
 
     def first(self, value: Any) -> Any:
@@ -103,6 +110,9 @@ class AggregatedContents(Contents):
 
     def merge(self, contents: Any, other: Any) -> Any:
         return self.function.merge(contents, other)
+
+    def merger(self) -> Callable[[Any, Any], Any]:
+        return self.function.merge  # type: ignore[no-any-return]
 
     def result(self, contents: Any) -> Any:
         return self.function.get_result(contents)

@@ -15,12 +15,11 @@ The memory is only that: it is made again from the slices when it is missing or 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.runtime.functions import KeyedProcessFunction
 from penstock.runtime.isolation import isolate
-from penstock.runtime.windowing.contents import Contents
 from penstock.runtime.windowing.emission import Result, no_timestamp
 from penstock.runtime.windowing.fixed_windows import FixedTimeWindows
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
@@ -32,16 +31,21 @@ _NOTHING = object()
 class _Memory:
     """The merged parts of one key. Windows are asked for in the order of time."""
 
-    __slots__ = ("_contents", "_newer", "_older", "_width", "border")
+    __slots__ = ("_merge", "_newer", "_older", "_width", "border", "newest")
 
-    def __init__(self, contents: Contents, width: int) -> None:
-        self._contents = contents
+    def __init__(self, merge: Callable[[Any, Any], Any], width: int) -> None:
+        self._merge = merge
         self._width = width
         self._older: list[tuple[int, Any]] = []
         """Start of a slice, and the merge from it up to the border; the oldest is the last."""
         self._newer: Any = _NOTHING
         self.border = 0
         """The start of the first slice that is in neither half; set with the first window."""
+        self.newest = 0
+        """The start of the last slice that is in one."""
+
+    # A user's merge may change what it is given, and all of this is needed again: hence `isolate`,
+    # which leaves alone what cannot be changed.
 
     def merged(self, slices: dict[int, Any], start: int, end: int) -> Any:
         """The merge of all slices from `start` up to `end`."""
@@ -50,30 +54,29 @@ class _Memory:
             older.pop()
         if not older:
             self._rebuild(slices, start, end)
-        else:
-            for added in sorted(_between(slices, self.border, end, self._width)):
-                self._newer = self._merge(self._newer, slices[added])
+            return isolate(older[-1][1])
+        if end > self.border:
+            self._extend(slices, end)
+        if self._newer is _NOTHING:
+            return isolate(older[-1][1])
+        return self._merge(isolate(older[-1][1]), isolate(self._newer))
+
+    def _extend(self, slices: dict[int, Any], end: int) -> None:
+        for added in sorted(_between(slices, self.border, end, self._width)):
+            part = isolate(slices[added])
+            newer = self._newer
+            self._newer = part if newer is _NOTHING else self._merge(newer, part)
+            self.newest = added
         self.border = end
-        return self._whole()
 
     def _rebuild(self, slices: dict[int, Any], start: int, end: int) -> None:
-        self._newer = _NOTHING
+        older, self._newer, self.border = self._older, _NOTHING, end
         merged: Any = _NOTHING
         for begin in sorted(_between(slices, start, end, self._width), reverse=True):
-            part = slices[begin]
-            merged = isolate(part) if merged is _NOTHING else self._merge(part, merged)
-            self._older.append((begin, merged))
-
-    def _whole(self) -> Any:
-        if self._newer is _NOTHING:
-            return isolate(self._older[-1][1])
-        return self._merge(self._older[-1][1], self._newer)
-
-    def _merge(self, one: Any, other: Any) -> Any:
-        # A user's merge may change what it is given, and all of this is needed again.
-        if one is _NOTHING:
-            return isolate(other)
-        return self._contents.merge(isolate(one), isolate(other))
+            part = isolate(slices[begin])
+            merged = part if merged is _NOTHING else self._merge(part, isolate(merged))
+            older.append((begin, merged))
+        self.newest = older[0][0]
 
 
 def _between(slices: dict[int, Any], start: int, end: int, width: int) -> Iterable[int]:
@@ -98,6 +101,7 @@ class SliceProcess(WindowBase):
     def open(self, runtime_context: Any) -> None:
         super().open(runtime_context)
         self._fold = self.contents.folder()
+        self._merge = self.contents.merger()
         self._memories: dict[Any, _Memory] = {}
 
     def process_element(
@@ -164,12 +168,14 @@ class SliceProcess(WindowBase):
         start = end - self._size
         memory = self._memories.get(key)
         if memory is None:
-            memory = self._memories[key] = _Memory(self.contents, self._width)
+            memory = self._memories[key] = _Memory(self._merge, self._width)
         merged = memory.merged(slices, start, end)
         for passed in range(start, start + self._slide, self._width):
             slices.pop(passed, None)
         self._changed.add(key)
-        if slices:
+        if memory.newest >= start + self._slide:
+            ctx.timer_service().register_event_time_timer(timestamp + self._slide)
+        elif slices:
             self._next(slices, end, ctx)
         else:
             del self._entries[key], self._memories[key]
@@ -180,12 +186,7 @@ class SliceProcess(WindowBase):
     def _next(
         self, slices: dict[int, Any], end: int, ctx: KeyedProcessFunction.OnTimerContext
     ) -> None:
-        """Set the timer of the key's next window."""
-        following = end + self._slide
-        first = min(slices)
-        if first >= following:
-            # Windows without a record do not fire.
-            found = self._first_end(first, end - 1)
-            assert found is not None, "a slice is kept as long as a window needs it"
-            following = found
+        """Set the timer of the next window with a record: those without one do not fire."""
+        following = self._first_end(min(slices), end - 1)
+        assert following is not None, "a slice is kept as long as a window needs it"
         ctx.timer_service().register_event_time_timer(following - 1)
