@@ -33,6 +33,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import ConfigurationError, ProgramError
+from penstock.runtime.context import ElementContext
 from penstock.testing import OperatorHarness
 
 
@@ -223,6 +224,39 @@ def test_event_time_windows_without_timestamps_say_what_to_do():
         with pytest.raises(ProgramError, match="assign_timestamps_and_watermarks") as raised:
             harness.process(1)
         assert "Window Sum" in str(raised.value)
+
+
+@pytest.mark.parametrize("lateness", [0, 5])
+def test_event_time_windows_run_in_slots(monkeypatch, lateness):
+    late = OutputTag("late")
+    current = []
+    monkeypatch.setattr(ElementContext, "timestamp", lambda self: current[-1])
+
+    def build(stream):
+        windows = stream.key_by(lambda value: value[0]).window(TUMBLING)
+        windows.allowed_lateness(lateness).side_output_late_data(late)
+        return windows.reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+    with OperatorHarness(build, side_outputs=[late]) as harness:
+
+        def process(timestamp, *value):
+            current.append(timestamp)
+            harness.process(value)
+
+        for timestamp, key, value in ((1, "a", 1), (2, "b", 10), (9, "a", 2), (10, "a", 4)):
+            process(timestamp, key, value)
+        harness.advance_watermark(8)
+        snapshot = harness.snapshot()
+        process(3, "a", 100)
+        harness.restore(snapshot)
+        process(3, "a", 8)
+        assert harness.output == []
+        harness.advance_watermark(15)
+        assert sorted(harness.output) == [("a", 11), ("b", 10)]
+        process(5, "a", 1)
+        assert harness.side_output(late) == [("a", 1)]
+        harness.end_input()
+        assert sorted(harness.output) == [("a", 4), ("a", 11), ("b", 10)]
 
 
 # --- joins ----------------------------------------------------------------------------------------

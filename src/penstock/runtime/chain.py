@@ -65,6 +65,8 @@ from penstock.runtime.operators import (
     RuntimeSink,
 )
 from penstock.runtime.output import Output, Room
+from penstock.runtime.windowing.emission import refuse_untimed
+from penstock.runtime.windowing.tumbling import Parts, TumblingProcess
 from penstock.state.kinds import NO_KEY
 
 _WRONG_SHAPES = frozenset({str, bytes, dict})
@@ -239,6 +241,9 @@ class _Writer:
         if isinstance(operator, ReduceOperator):
             self._reduce(node, function, value, depth)
             return
+        if isinstance(operator.function, TumblingProcess):
+            self._tumbling(node, operator.function.parts(), value, depth)
+            return
         self._set_key(node, value, depth, second)
         if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._variable("v")
@@ -308,6 +313,31 @@ class _Writer:
         self._line(depth, f"{entries}[{key}] = {reduced}")
         self._line(depth, f"{changed}.add({key})")
         self._successors(node, reduced, depth, kept=True)
+
+    def _tumbling(self, node: StreamNode, parts: Parts, value: str, depth: int) -> None:
+        """Add a record to a tumbling window, without a call if it is not the window's first."""
+        assert isinstance(node.operator, FunctionOperator)
+        keys = self._name("keys", node, self._keyed(node).key_context)
+        key_of = self._name("key_of", node, node.operator.key_selector)
+        context = self._context(node, second=False)
+        entries = self._name("entries", node, parts.entries)
+        changed = self._name("changed", node, parts.changed)
+        fold, first = self._name("fold", node, parts.fold), self._name("first", node, parts.first)
+        refuse = self._constant("refuse_untimed", refuse_untimed)
+        key, time, start, windows, result = (self._variable(prefix) for prefix in "gtswr")
+        self._line(depth, f"{keys}.key = {key} = {key_of}({value})", node, "key_by", value)
+        self._line(depth, f"{time} = {context}.timestamp()")
+        self._line(depth, f"if {time} is None: {refuse}()", node, "check", value)
+        self._line(depth, f"{start} = {time} - ({time} - {parts.offset}) % {parts.size}")
+        self._line(depth, f"{windows} = {entries}.get({key})", node, "key_by", value)
+        self._line(depth, f"if {windows} is not None and {start} in {windows}:")
+        call = f"{windows}[{start}] = {fold}({windows}[{start}], {value})"
+        self._line(depth + 1, call, node, "reduce", value)
+        self._line(depth + 1, f"{changed}.add({key})")
+        self._line(depth, "else:")
+        call = f"{result} = {first}({key}, {start}, {value}, {time}, {context})"
+        self._line(depth + 1, call, node, "process_element", value)
+        self._window_results(node, result, value, depth + 1)
 
     def _results(
         self,

@@ -7,7 +7,7 @@ timestamp, which is the last one of the window.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.common.output_tag import OutputTag
 from penstock.errors import LateRecordError, ProgramError, ResultShapeError
@@ -141,8 +141,9 @@ class LateRecords:
         return ()
 
 
-def no_timestamp() -> ProgramError:
-    return ProgramError(
+def refuse_untimed() -> NoReturn:
+    """A record of a window in event time has no timestamp."""
+    raise ProgramError(
         "a record has no timestamp, which windows in event time need; call "
         "assign_timestamps_and_watermarks() before the window"
     )

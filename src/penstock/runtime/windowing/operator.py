@@ -25,7 +25,7 @@ from penstock.runtime.windowing.emission import (
     Emission,
     LateRecords,
     Result,
-    no_timestamp,
+    refuse_untimed,
 )
 from penstock.runtime.windowing.evictors import Evictor, TimestampedValue
 from penstock.runtime.windowing.scoped_state import Scope, ScopedStates
@@ -125,7 +125,7 @@ class WindowProcess(WindowBase):
         key, times = self._begin(ctx)
         timestamp: Any = ctx.timestamp()
         if timestamp is None and self._event_time:
-            raise no_timestamp()
+            refuse_untimed()
         watermark = times.current_watermark()
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
         late = self._event_time and bool(windows)

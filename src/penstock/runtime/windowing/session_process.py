@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.runtime.functions import KeyedProcessFunction
-from penstock.runtime.windowing.emission import Result, no_timestamp
+from penstock.runtime.windowing.emission import Result, refuse_untimed
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.sessions import SessionWindows
 from penstock.runtime.windowing.windows import TimeWindow
@@ -38,7 +38,7 @@ class SessionProcess(WindowBase):
     ) -> Iterable[Result] | None:
         start = ctx.timestamp()
         if start is None:
-            raise no_timestamp()
+            refuse_untimed()
         end = start + self._gap_of(value)
         key = ctx.get_current_key()
         held = self._entries.get(key)

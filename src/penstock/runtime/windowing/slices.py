@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.runtime.functions import KeyedProcessFunction
 from penstock.runtime.isolation import isolate
-from penstock.runtime.windowing.emission import Result, no_timestamp
+from penstock.runtime.windowing.emission import Result, refuse_untimed
 from penstock.runtime.windowing.fixed_windows import FixedTimeWindows
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.windows import TimeWindow
@@ -109,7 +109,7 @@ class SliceProcess(WindowBase):
     ) -> Iterable[Result] | None:
         timestamp = ctx.timestamp()
         if timestamp is None:
-            raise no_timestamp()
+            refuse_untimed()
         start = timestamp - (timestamp - self._offset) % self._width
         key = ctx.get_current_key()
         slices = self._entries.get(key)
