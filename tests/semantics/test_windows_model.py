@@ -46,15 +46,18 @@ class Shape:
     trigger: str
     function: str
     side_output: bool
+    dynamic: bool
+    """Whether the gap of a session comes from the record."""
 
     @property
     def sessions(self):
         return self.slide == 0
 
-    def windows(self, timestamp):
+    def windows(self, timestamp, value):
         """Start and end of the windows of a record, before any are merged."""
         if self.sessions:
-            return [(timestamp, timestamp + self.size)]
+            gap = 1 + value % self.size if self.dynamic else self.size
+            return [(timestamp, timestamp + gap)]
         # By trying all that could be, so that no formula is shared with the assigner.
         around = range(timestamp - self.size - self.slide, timestamp + 1)
         return [
@@ -84,6 +87,7 @@ def shapes(draw):
         0 if plain else draw(st.sampled_from([0, 3, 10])),
         "default" if plain else draw(triggers),
         draw(st.sampled_from(["sum", "reduce", "aggregate", "both", "process"])),
+        draw(st.booleans()),
         draw(st.booleans()),
     )
 
@@ -122,7 +126,7 @@ class Model:
 
     def record(self, key, timestamp, value):
         shape, reached = self.shape, []
-        for window in shape.windows(timestamp):
+        for window in shape.windows(timestamp, value):
             place = self.join(key, window) if shape.sessions else (key, window)
             if place[1][1] - 1 + shape.lateness <= self.watermark:
                 continue
@@ -225,7 +229,10 @@ LATE = OutputTag("late")
 
 def build(shape):
     def windowed(stream):
-        if shape.sessions:
+        if shape.sessions and shape.dynamic:
+            size = shape.size
+            assigner = EventTimeSessionWindows.with_dynamic_gap(lambda value: 1 + value[1] % size)
+        elif shape.sessions:
             assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(shape.size))
         elif shape.slide == shape.size:
             assigner = TumblingEventTimeWindows.of(shape.size, shape.offset)
@@ -294,7 +301,7 @@ def check(shape, script):
 
 
 cases = settings(
-    max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=2200, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 
 
@@ -305,7 +312,7 @@ def test_windows_emit_what_the_model_says(shape, script):
 
 
 @pytest.mark.long
-@settings(cases, max_examples=30_000)
+@settings(cases, max_examples=22_000)
 @given(shapes(), moves)
 def test_windows_emit_what_the_model_says_at_length(shape, script):
     check(shape, script)

@@ -691,3 +691,39 @@ def test_an_assigner_of_ones_own():
     rig.advance_watermark(MAX)
     assert rig.take() == [("a", (0, 10), [2, 1]), ("a", (0, 20), [2])]
     assert rig.dropped() == 0
+
+
+def test_an_assigner_must_return_windows_in_a_list():
+    class Lone(WindowAssigner):
+        def assign_windows(self, element, timestamp, context):
+            return TimeWindow(0, 10)
+
+        def get_default_trigger(self, env):
+            return EventTimeTrigger()
+
+        def is_event_time(self):
+            return True
+
+    with pytest.raises(ResultShapeError, match="Lone returned a TimeWindow"):
+        listed(Lone()).process(("a", 1), 1)
+
+
+def test_an_assigner_must_have_a_trigger():
+    class NoTrigger(EventTimeSessionWindows):
+        def get_default_trigger(self, env):
+            return None
+
+    with pytest.raises(ProgramError, match=r"NoTrigger.get_default_trigger\(\) needs a Trigger"):
+        summed(NoTrigger(10))
+
+
+def test_a_merge_that_was_not_written_is_named_when_sessions_need_it():
+    class Forgotten(Mean):
+        def merge(self, acc_a, acc_b):
+            pass
+
+    rig = keyed(SESSIONS, lambda windowed: windowed.aggregate(Forgotten()))
+    rig.process(("a", 1), 0)
+    rig.process(("a", 5), 18)
+    with pytest.raises(ResultShapeError, match=r"merge.. of Forgotten returned None"):
+        rig.process(("a", 3), 9)

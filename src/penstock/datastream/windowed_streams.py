@@ -188,6 +188,7 @@ class _Windowed:
         trigger = self._trigger
         if trigger is None:
             trigger = assigner.get_default_trigger(stream.get_execution_environment())
+            need(trigger, Trigger, f"{type(assigner).__name__}.get_default_trigger()")
         spec = WindowSpec(
             assigner,
             trigger,

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.errors import ProgramError
+from penstock.errors import ProgramError, ResultShapeError
 from penstock.runtime.functions import Function, RuntimeContext
 from penstock.runtime.windowing.evictors import TimestampedValue
 
@@ -109,7 +109,13 @@ class AggregatedContents(Contents):
         return self.function.add(value, contents)
 
     def merge(self, contents: Any, other: Any) -> Any:
-        return self.function.merge(contents, other)
+        merged = self.function.merge(contents, other)
+        if merged is None and contents is not None:
+            raise ResultShapeError(
+                f"merge() of {type(self.function).__name__} returned None; windows that merge, "
+                "such as sessions, need the accumulator of both"
+            )
+        return merged
 
     def merger(self) -> Callable[[Any, Any], Any]:
         return self.function.merge  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ is removed with all that belongs to it. The common windows have faster operators
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,6 +128,11 @@ class WindowProcess(WindowBase):
             refuse_untimed()
         watermark = times.current_watermark()
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
+        if not isinstance(windows, Collection):
+            raise ResultShapeError(
+                f"the assigner {type(self._assigner).__name__} returned a "
+                f"{type(windows).__name__} where a list of windows is expected"
+            )
         late = self._event_time and bool(windows)
         for assigned in windows:
             window = self._merge_in(key, assigned) if self._merging else assigned
