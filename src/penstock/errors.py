@@ -153,6 +153,12 @@ class ResultShapeError(PenstockError):
     code = "RESULT_SHAPE"
 
 
+class LateRecordError(PenstockError):
+    """A record came after all its windows were closed, and the job is to fail then."""
+
+    code = "LATE_RECORD"
+
+
 class StateError(PenstockError):
     """State was used in a way that has no meaning, for example outside a keyed function."""
 

@@ -20,7 +20,9 @@ import penstock.connectors
 import penstock.datastream
 import penstock.datastream.connectors
 import penstock.datastream.functions
+import penstock.datastream.interval_join
 import penstock.datastream.state
+import penstock.datastream.window
 import penstock.metrics
 import penstock.testing
 from penstock.cli import main as cli
@@ -48,6 +50,8 @@ IN_THE_REFERENCE = [
         for module in pkgutil.iter_modules(penstock.datastream.connectors.__path__)
     ),
     penstock.datastream.functions,
+    penstock.datastream.interval_join,
+    penstock.datastream.window,
 ]
 
 

@@ -32,6 +32,7 @@ CODES = {
     "JavaOnlyError": "JAVA_ONLY",
     "JobCancelledError": "JOB_CANCELLED",
     "JobFailedError": "JOB_FAILED",
+    "LateRecordError": "LATE_RECORD",
     "NoJavaError": "NO_JAVA",
     "NotEnoughSlotsError": "NOT_ENOUGH_SLOTS",
     "PenstockError": "PENSTOCK",

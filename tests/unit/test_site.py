@@ -27,6 +27,8 @@ FRONTS = [
         for module in pkgutil.iter_modules(penstock.datastream.connectors.__path__)
     ),
     "penstock.datastream.functions",
+    "penstock.datastream.interval_join",
+    "penstock.datastream.window",
     "penstock.datastream.state",
     "penstock.metrics",
     "penstock.testing",

@@ -103,6 +103,39 @@ def test_timers_are_restored():
     assert Timers(base).fire(100) == [(10, "a"), (15, "b"), (20, "a"), (30, "a")]
 
 
+def test_memory_follows_the_timers_that_there_are():
+    timers = Timers()
+    for timestamp in range(100_000):
+        timers.queue.register("a", timestamp + 1000)
+        timers.queue.delete("a", timestamp + 999)
+    assert len(timers.queue._heap) < 5000
+    assert timers.fire(10**9) == [(100_999, "a")]
+
+
+def test_sweeping_keeps_what_was_registered_again_once_and_in_order():
+    timers = Timers()
+    for timestamp in range(3000):
+        timers.queue.register("a", timestamp)
+    for timestamp in range(3000):
+        timers.queue.delete("a", timestamp)
+        if timestamp % 10 == 0:
+            timers.queue.register("a", timestamp)
+    timers.queue.register("b", 20)
+    assert timers.fire(40) == [(0, "a"), (10, "a"), (20, "a"), (20, "b"), (30, "a"), (40, "a")]
+    assert len(timers.fire(10**9)) == 295
+
+
+def test_a_lone_timer_takes_no_set():
+    timers = Timers()
+    timers.queue.register("a", 10)
+    entries = timers.backend.table("timers", "timers").entries
+    assert entries == {"a": 10}
+    timers.queue.register("a", 20)
+    assert entries == {"a": {10, 20}}
+    timers.fire(100)
+    assert entries == {}
+
+
 moves = st.lists(
     st.tuples(st.sampled_from(["register", "delete"]), st.integers(0, 3), st.integers(0, 20))
     | st.tuples(st.just("fire"), st.integers(0, 20))

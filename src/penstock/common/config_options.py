@@ -124,6 +124,7 @@ HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
 PROGRESS = Option("penstock.progress", one_of("auto", "table", "lines", "off"), "auto")
+LATE_RECORDS = Option("penstock.late-records", one_of("drop", "fail"), "drop")
 MASTER: Option[str | None] = Option("spark.master", str, None)
 
 OPTIONS: tuple[Option[Any], ...] = tuple(

@@ -111,6 +111,11 @@ MEANINGS = {
         "or nothing; `auto` is the table in a terminal or a notebook and lines elsewhere",
         values="`auto`, `table`, `lines` or `off`",
     ),
+    "penstock.late-records": Meaning(
+        "What becomes of a record that comes after all its [windows](windows.md) were closed, "
+        "where no side output takes it: it is dropped and counted, or the job fails",
+        values="`drop` or `fail`",
+    ),
     "spark.master": Meaning(
         "Where a new Spark session runs. When it is not set: the master of `spark-submit`, "
         "else `local[N]` with N four times the number of cores and at least 32",

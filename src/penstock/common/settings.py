@@ -21,5 +21,7 @@ class RuntimeSettings:
     heartbeat_interval_ms: int = 500
     watermark_interval_ms: int = 200
     """How often watermarks are made; 0: only where a generator emits with a record."""
+    fail_on_late_records: bool = False
+    """A record that is too late for its windows fails the job; else it is dropped and counted."""
     redact_records: bool = False
     """Leave records out of error messages."""

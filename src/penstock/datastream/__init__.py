@@ -33,19 +33,33 @@ from penstock.datastream.functions import (
     MapFunction,
     Partitioner,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    WindowFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
+from penstock.datastream.windowed_streams import AllWindowedStream, WindowedStream
 from penstock.runtime.functions import TimeDomain, TimerService
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
@@ -61,12 +75,14 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "CustomCheckpointStorage",
     "DataStream",
     "DataStreamSink",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
+    "GlobalWindow",
     "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -74,9 +90,11 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -84,5 +102,12 @@ __all__ = [
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

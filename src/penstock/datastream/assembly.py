@@ -70,6 +70,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
         watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(values),
+        fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
     )
 

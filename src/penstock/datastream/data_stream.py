@@ -7,8 +7,10 @@ from penstock.datastream.connected_streams import (
 )
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
+from penstock.datastream.windowed_streams import AllWindowedStream, WindowedStream
 
 __all__ = [
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
@@ -16,4 +18,5 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
+    "WindowedStream",
 ]

@@ -45,14 +45,21 @@ from penstock.graph.partitioning import (
 from penstock.graph.stream_graph import Chaining, StreamNode
 from penstock.graph.timing import strategy_of
 from penstock.runtime.functions import Function, KeyedProcessFunction, ProcessFunction
+from penstock.runtime.windowing.assigners import WindowAssigner
+from penstock.runtime.windowing.fixed_windows import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+)
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connected_streams import BroadcastStream
     from penstock.datastream.interval_join import IntervalJoin
+    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.windowed_streams import AllWindowedStream, WindowedStream
 
 FOREVER_MS = 2**53
 """A buffer timeout that never passes."""
@@ -117,6 +124,31 @@ class DataStream:
             return connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         need(ds, DataStream, "connect()")
         return connected.ConnectedStreams(self, ds)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """The stream in windows, all records together: one subtask does the work."""
+        from penstock.datastream.windowed_streams import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records; with a slide, one that begins every so many records."""
+        return self.window_all(_count_windows(size, slide))
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs of records of both streams with equal keys in one window.
+
+        `a.join(b).where(key_of_a).equal_to(key_of_b).window(assigner).apply(function)`
+        """
+        from penstock.datastream.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """All records of both streams with equal keys in one window, as two lists."""
+        from penstock.datastream.joined_streams import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the function behind this stream sent to `output_tag`."""
@@ -365,6 +397,12 @@ def add_node(
     return node_id
 
 
+def _count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    if slide == 0:
+        return CountTumblingWindowAssigner(size)
+    return CountSlidingWindowAssigner(size, slide)
+
+
 class KeyedStream(DataStream):
     """A stream by key."""
 
@@ -434,6 +472,16 @@ class KeyedStream(DataStream):
         return self._stream(
             name, ReduceOperator(function, "reduce", self._key_selector), self._type()
         )
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """The records of each key in windows."""
+        from penstock.datastream.windowed_streams import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of a key; with a slide, one begins every so many records."""
+        return self.window(_count_windows(size, slide))
 
     def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
         """The stream by another key."""

@@ -99,6 +99,15 @@ class ProcessOperator(FunctionOperator):
 
 
 @dataclass(frozen=True)
+class WindowOperator(ProcessOperator):
+    """Windows of a key."""
+
+    @property
+    def timed_results(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class AsyncOperator(FunctionOperator):
     """A function that waits for something outside, many records at a time."""
 

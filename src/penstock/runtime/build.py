@@ -234,6 +234,7 @@ class _Builder:
             subtask.index,
             node.parallelism,
             node.max_parallelism,
+            self._deploy.settings.fail_on_late_records,
         )
 
     def _operator(

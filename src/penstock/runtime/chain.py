@@ -62,6 +62,8 @@ from penstock.runtime.operators import (
     RuntimeSink,
 )
 from penstock.runtime.output import Room
+from penstock.runtime.windowing.emission import refuse_untimed
+from penstock.runtime.windowing.tumbling import Parts, TumblingProcess
 from penstock.state.kinds import NO_KEY
 
 _WRONG_SHAPES = frozenset({str, bytes, dict})
@@ -268,6 +270,9 @@ class _Writer:
         if isinstance(operator, ReduceOperator):
             self._reduce(node, function, value, depth)
             return
+        if isinstance(operator.function, TumblingProcess):
+            self._tumbling(node, operator.function.parts(), value, depth)
+            return
         self._set_key(node, value, depth, second)
         if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._text.variable("v")
@@ -346,6 +351,31 @@ class _Writer:
         self._text.line(depth, f"{entries}[{key}] = {reduced}")
         self._text.line(depth, f"{changed}.add({key})")
         self._successors(node, reduced, depth, kept=True)
+
+    def _tumbling(self, node: StreamNode, parts: Parts, value: str, depth: int) -> None:
+        """Add a record to a tumbling window, without a call if it is not the window's first."""
+        assert isinstance(node.operator, FunctionOperator)
+        text, time = self._text, self._time
+        keys = text.name("keys", node, self._keyed(node).key_context)
+        key_of = text.name("key_of", node, node.operator.key_selector)
+        context = self._context(node, second=False)
+        entries = text.name("entries", node, parts.entries)
+        changed = text.name("changed", node, parts.changed)
+        fold, first = text.name("fold", node, parts.fold), text.name("first", node, parts.first)
+        refuse = text.constant("refuse_untimed", refuse_untimed)
+        key, start, windows, result = (text.variable(prefix) for prefix in "gswr")
+        text.line(depth, f"{keys}.key = {key} = {key_of}({value})", node, "key_by", value)
+        text.line(depth, f"if {time} is None: {refuse}()", node, "check", value)
+        text.line(depth, f"{start} = {time} - ({time} - {parts.offset}) % {parts.size}")
+        text.line(depth, f"{windows} = {entries}.get({key})", node, "key_by", value)
+        text.line(depth, f"if {windows} is not None and {start} in {windows}:")
+        call = f"{windows}[{start}] = {fold}({windows}[{start}], {value})"
+        text.line(depth + 1, call, node, "reduce", value)
+        text.line(depth + 1, f"{changed}.add({key})")
+        text.line(depth, "else:")
+        call = f"{result} = {first}({key}, {start}, {value}, {time}, {context})"
+        text.line(depth + 1, call, node, "process_element", value)
+        self._timed_results(node, result, value, depth + 1)
 
     def _results(
         self,

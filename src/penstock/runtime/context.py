@@ -21,6 +21,7 @@ from penstock.runtime.reporting import OperatorReport
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
+from penstock.state.table import StateTable
 from penstock.state.timers import TimerQueue
 
 
@@ -33,6 +34,7 @@ class SubtaskInfo:
     subtask: int
     parallelism: int
     max_parallelism: int
+    fail_on_late_records: bool = False
 
 
 class OperatorContext(RuntimeContext):
@@ -93,6 +95,15 @@ class OperatorContext(RuntimeContext):
                 "input is not keyed; call key_by() before it"
             )
         return self._backend.get_state(state_descriptor)
+
+    def get_table(self, name: str, kind: str) -> StateTable:
+        """A table of keyed state, for operators that are part of the engine."""
+        assert self._backend is not None, "operators with tables are keyed"
+        return self._backend.table(name, kind)
+
+    def fails_on_late_records(self) -> bool:
+        """Whether a record that is too late for its windows fails the job."""
+        return self._info.fail_on_late_records
 
     get_state = _state
     get_list_state = _state
