@@ -54,6 +54,7 @@ docs-serve: $(DEV) ## show the documentation, and what you change in it, at loca
 
 bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.keyed_count
+	$(PY) -m bench.upi
 	$(PY) -m bench.latency
 	$(PY) -m bench.backpressure
 	$(PY) -m bench.fairness

@@ -64,12 +64,10 @@ def count_all(files: list[Path], function: Any, writer: Any) -> None:
     writer.close()
 
 
-def side_by_side(loops: int, data: Path) -> Run:
+def side_by_side(loops: int, data: Path, module: str = "bench.tight_loop") -> Run:
     """Start that many loops at the same moment, each over all of the data."""
     called = time.time_ns()
-    processes = [
-        start_module("bench.tight_loop", str(data), stdin=PIPE, stdout=PIPE) for _ in range(loops)
-    ]
+    processes = [start_module(module, str(data), stdin=PIPE, stdout=PIPE) for _ in range(loops)]
     for process in processes:
         assert process.stdout is not None
         process.stdout.readline()
