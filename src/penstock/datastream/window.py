@@ -9,6 +9,10 @@ from penstock.runtime.windowing.assigners import (
     WindowAssigner,
     WindowStagger,
 )
+from penstock.runtime.windowing.continuous_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+)
 from penstock.runtime.windowing.evictors import (
     CountEvictor,
     DeltaEvictor,
@@ -37,8 +41,6 @@ from penstock.runtime.windowing.sessions import (
     SessionWindowTimeGapExtractor,
 )
 from penstock.runtime.windowing.triggers import (
-    ContinuousEventTimeTrigger,
-    ContinuousProcessingTimeTrigger,
     CountTrigger,
     EventTimeTrigger,
     NeverTrigger,

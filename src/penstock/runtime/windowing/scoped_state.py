@@ -107,10 +107,6 @@ class ScopedStates:
             view[key, target] = merged
         view.add((key, target))
 
-    def __bool__(self) -> bool:
-        """Whether any state was ever asked for."""
-        return bool(self._bound)
-
 
 def _merged(descriptor: StateDescriptor, one: Any, other: Any) -> Any:
     if descriptor.kind == "reducing":

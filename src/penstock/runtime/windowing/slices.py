@@ -26,6 +26,8 @@ from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.windows import TimeWindow
 
 _NOTHING = object()
+_NUMBERS = frozenset({int, float})
+"""Contents so common that a call for each of them is worth sparing: they need no copy."""
 
 
 class _Memory:
@@ -55,19 +57,27 @@ class _Memory:
         if not older:
             self._rebuild(slices, start, end)
             return isolate(older[-1][1])
-        if end > self.border:
-            self._extend(slices, end)
-        if self._newer is _NOTHING:
-            return isolate(older[-1][1])
-        return self._merge(isolate(older[-1][1]), isolate(self._newer))
-
-    def _extend(self, slices: dict[int, Any], end: int) -> None:
-        for added in sorted(_between(slices, self.border, end, self._width)):
-            part = isolate(slices[added])
-            newer = self._newer
-            self._newer = part if newer is _NOTHING else self._merge(newer, part)
-            self.newest = added
+        if end == self.border + self._width:
+            # The commonest: one slice more.
+            if self.border in slices:
+                self._extend(slices, self.border)
+        else:
+            for added in sorted(_between(slices, self.border, end, self._width)):
+                self._extend(slices, added)
         self.border = end
+        one, other = older[-1][1], self._newer
+        if one.__class__ not in _NUMBERS:
+            one = isolate(one)
+        if other is _NOTHING:
+            return one
+        return self._merge(one, other if other.__class__ in _NUMBERS else isolate(other))
+
+    def _extend(self, slices: dict[int, Any], added: int) -> None:
+        part, newer = slices[added], self._newer
+        if part.__class__ not in _NUMBERS:
+            part = isolate(part)
+        self._newer = part if newer is _NOTHING else self._merge(newer, part)
+        self.newest = added
 
     def _rebuild(self, slices: dict[int, Any], start: int, end: int) -> None:
         older, self._newer, self.border = self._older, _NOTHING, end
