@@ -14,7 +14,7 @@ from penstock.errors import ConfigurationError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.job import Job, Timeouts
-from penstock.jobmanager.restart import FixedDelayRestart, NoRestart, RestartStrategy
+from penstock.jobmanager.restart_options import restart_strategy
 
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
@@ -36,7 +36,7 @@ def assemble(
         _runtime(values, checkpoints),
         checkpoints,
         _store(values, checkpoints, job_id),
-        _restart(values, checkpoints),
+        restart_strategy(values, checkpoints.interval_ms is not None),
         Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
     )
 
@@ -71,14 +71,3 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
         redact_records=options.REDACT_RECORDS.read(values),
     )
-
-
-def _restart(values: Mapping[str, str], checkpoints: CheckpointSettings) -> RestartStrategy:
-    kind = options.RESTART_STRATEGY.read(values)
-    if kind is None and checkpoints.interval_ms is not None:
-        # With checkpoints on, a job goes on after a failure unless told otherwise.
-        return FixedDelayRestart(2**31, options.RESTART_DELAY.read(values))
-    if kind == "fixed-delay":
-        delay = options.RESTART_DELAY.read(values)
-        return FixedDelayRestart(options.RESTART_ATTEMPTS.read(values), delay)
-    return NoRestart()

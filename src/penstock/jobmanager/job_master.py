@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,7 @@ class JobMaster:
         self._launched = False
         self._attempt = 0
         self._failures = 0
+        self._restarts = job.restart.begin(random.Random(job.id).random)
         self._restart_at = 0
         self._slots: dict[int, tuple[str, int]] = {}
         self._waiting_for: set[int] = set()
@@ -173,7 +175,7 @@ class JobMaster:
             self._environment.tell(message.launch, message.slot, Leave())
             return
         self._slots[message.slot] = (message.host, message.pid)
-        self._liveness.heard(message.slot, self._clock.now_ms())
+        self._liveness.heard(message.slot, self._clock.monotonic_ms())
         if len(self._slots) == self._graph.slots:
             self._begin_attempt()
 
@@ -266,7 +268,7 @@ class JobMaster:
                 self._environment.tell(launch, message.slot, Leave())
             return
         if isinstance(message, Heartbeat):
-            self._liveness.heard(message.slot, self._clock.now_ms())
+            self._liveness.heard(message.slot, self._clock.monotonic_ms())
         if message.attempt != self._attempt:
             return
         if isinstance(message, Stopped):
@@ -323,7 +325,7 @@ class JobMaster:
             # A heartbeat may have been on its way for longer than the last word of a subtask.
             if subtask not in self._at_end:
                 self._reports[SubtaskId(*subtask)] = report
-        lost = self._liveness.heartbeat(message, self._clock.now_ms())
+        lost = self._liveness.heartbeat(message, self._clock.monotonic_ms())
         if lost is not None and self._phase is Phase.RUNNING:
             self._fail(
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
@@ -397,7 +399,7 @@ class JobMaster:
             return
         self._attempt_ended()
         self._failures += 1
-        delay = self.job.restart.delay_ms(self._failures) if restart else None
+        delay = self._restarts.failed(self._clock.monotonic_ms()) if restart else None
         if delay is None:
             self._set_status(JobStatus.FAILING)
             self._end(JobStatus.FAILED, error)
@@ -405,7 +407,7 @@ class JobMaster:
         log.warning("attempt %d failed, the job restarts: %s", self._attempt, error)
         self.error = error
         self._set_status(JobStatus.RESTARTING)
-        self._restart_at = self._clock.now_ms() + delay
+        self._restart_at = self._clock.monotonic_ms() + delay
         if slot_lost or len(self._slots) < self._graph.slots:
             self._unlaunch()
         else:
@@ -441,7 +443,7 @@ class JobMaster:
             self._wait()
 
     def _wait(self) -> None:
-        delay = max(0, self._restart_at - self._clock.now_ms())
+        delay = max(0, self._restart_at - self._clock.monotonic_ms())
         self._enter(Phase.WAITING, delay)
         self.tick()
 
@@ -455,7 +457,7 @@ class JobMaster:
 
     def tick(self) -> None:
         """Do what is due by now."""
-        now = self._clock.now_ms()
+        now = self._clock.monotonic_ms()
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
             self._timed_out()
@@ -505,7 +507,7 @@ class JobMaster:
 
     def _enter(self, phase: Phase, timeout_ms: int | None) -> None:
         self._phase = phase
-        self._deadline = None if timeout_ms is None else self._clock.now_ms() + timeout_ms
+        self._deadline = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
 
     def _set_status(self, status: JobStatus) -> None:
         if status is not self.status:
@@ -529,7 +531,7 @@ class JobMaster:
         timeouts = self.job.timeouts
         liveness = Liveness(timeouts.heartbeat, timeouts.channel, receivers)
         for slot in self._slots:
-            liveness.heard(slot, self._clock.now_ms())
+            liveness.heard(slot, self._clock.monotonic_ms())
         return liveness
 
     # --- what checkpoints need to know of the attempt -----------------------------------------

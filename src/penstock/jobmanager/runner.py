@@ -122,7 +122,7 @@ class JobRunner:
         wakeup = self._master.next_wakeup_ms()
         if wakeup is None:
             return _LONGEST_SLEEP_MS
-        return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.now_ms()))
+        return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.monotonic_ms()))
 
     def _run_mails(self) -> None:
         while True:

@@ -30,6 +30,9 @@ class SimulatedClock:
         self._elapsed += self._rng.randrange(600_000)
         return self.now * 1_000_000 + self._elapsed
 
+    def monotonic_ms(self) -> int:
+        return self.now
+
 
 class SimulatedIo:
     """Slow work of one process, finished one piece at a time when the seed says so."""
