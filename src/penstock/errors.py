@@ -180,6 +180,12 @@ class CorruptCheckpointError(StorageError):
     code = "CORRUPT_CHECKPOINT"
 
 
+class CheckpointError(PenstockError):
+    """A checkpoint was not completed, or more of them failed than the job is to bear."""
+
+    code = "CHECKPOINT"
+
+
 class CheckpointDirectoryError(StorageError):
     """The checkpoint directory cannot be used."""
 

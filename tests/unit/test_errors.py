@@ -26,6 +26,7 @@ CODES = {
     "ChannelBrokenError": "CHANNEL_BROKEN",
     "CheckpointDirectoryError": "CHECKPOINT_DIRECTORY",
     "ConfigurationError": "CONFIGURATION",
+    "CheckpointError": "CHECKPOINT",
     "CorruptCheckpointError": "CORRUPT_CHECKPOINT",
     "DuplicateNameError": "DUPLICATE_NAME",
     "InvalidParallelismError": "PARALLELISM",

@@ -75,6 +75,12 @@ class SubtaskSnapshot:
     alignment_ns: int = 0
     size: int = 0
 
+    def state_size(self) -> int:
+        """Bytes of the segments that a restore reads."""
+        return sum(
+            handle.size for operator in self.operators.values() for handle in operator.segments
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "finished": self.finished,

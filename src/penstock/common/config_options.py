@@ -49,8 +49,9 @@ def parse_float(text: str) -> float:
 
 
 def parse_limit(text: str) -> int | None:
-    """A number, or `infinite`."""
-    return None if str(text).strip().lower() in ("infinite", "2147483647") else parse_int(text)
+    """A number; None for `infinite`, and for the numbers that Flink writes in its place."""
+    unlimited = str(text).strip().lower() in ("infinite", "2147483647", "-1")
+    return None if unlimited else parse_int(text)
 
 
 def parse_boolean(text: str) -> bool:
@@ -122,6 +123,16 @@ CHECKPOINTS_RETAINED = Option(
     parse_int,
     1,
     ("state.checkpoints.num-retained", "execution.checkpointing.max-retained-checkpoints"),
+)
+CHECKPOINT_MIN_PAUSE = Option("execution.checkpointing.min-pause", parse_duration_ms, 0)
+CHECKPOINTS_CONCURRENT = Option("execution.checkpointing.max-concurrent-checkpoints", parse_int, 1)
+CHECKPOINT_FAILURES_TOLERABLE: Option[int | None] = Option(
+    "execution.checkpointing.tolerable-failed-checkpoints", parse_limit, None
+)
+CHECKPOINT_RETENTION = Option(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    one_of("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
+    "DELETE_ON_CANCELLATION",
 )
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",

@@ -14,6 +14,7 @@ from penstock.datastream.connected_streams import (
     ConnectedStreams,
 )
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.datastream.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -56,6 +57,7 @@ __all__ = [
     "CustomCheckpointStorage",
     "DataStream",
     "DataStreamSink",
+    "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
+from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings
 from penstock.datastream.program import Program
-from penstock.errors import ConfigurationError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
 from penstock.jobmanager.restart_options import restart_strategy
 
@@ -29,7 +29,7 @@ def assemble(
     options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
     graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
-    checkpoints = _checkpoints(values)
+    checkpoints = checkpoint_settings(values)
     return Job(
         job_id,
         build_execution_graph(graph),
@@ -38,20 +38,6 @@ def assemble(
         _store(values, checkpoints, job_id),
         restart_strategy(values, checkpoints.interval_ms is not None),
         Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
-    )
-
-
-def _checkpoints(values: Mapping[str, str]) -> CheckpointSettings:
-    interval = options.CHECKPOINT_INTERVAL.read(values)
-    if interval is not None and interval < 10:
-        raise ConfigurationError(
-            f"{options.CHECKPOINT_INTERVAL.key}: {interval} ms is shorter than the minimum of 10 ms"
-        )
-    return CheckpointSettings(
-        interval,
-        CheckpointMode(options.CHECKPOINT_MODE.read(values)),
-        options.CHECKPOINT_TIMEOUT.read(values),
-        max(1, options.CHECKPOINTS_RETAINED.read(values)),
     )
 
 

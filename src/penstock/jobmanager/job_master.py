@@ -20,11 +20,13 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.settings import Retention
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
 from penstock.connectors.source import SplitEnumerator
 from penstock.errors import (
     ChannelBrokenError,
+    CheckpointError,
     CorruptCheckpointError,
     NotEnoughSlotsError,
     PenstockError,
@@ -35,6 +37,7 @@ from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.liveness import Liveness
+from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.recovery import StartPoint, find_start, settle_output
 from penstock.network.messages import (
@@ -122,6 +125,15 @@ class JobMaster:
             self._set_status(JobStatus.CANCELLING)
             self._end(JobStatus.CANCELED)
 
+    def trigger_checkpoint(self, answer: Answer) -> None:
+        """Take a checkpoint as soon as there is room for one; `answer` hears what became of it."""
+        if self._phase is Phase.RUNNING:
+            self._checkpoints.request(answer)
+        else:
+            answer(
+                None, CheckpointError(f"no checkpoint was taken: the job is {self.status.value}")
+            )
+
     def progress(self) -> Progress:
         beats = self._liveness.latest()
         metrics = {
@@ -140,6 +152,7 @@ class JobMaster:
             metrics,
             dict(self._slots),
             sum(beat.strangers for beat in beats.values()),
+            self._checkpoints.history(),
             dict(self._reports),
         )
 
@@ -375,7 +388,7 @@ class JobMaster:
                 checkpoints.commits.abort_others({})
             else:
                 settle_output(job, checkpoints.commits, checkpoints.undecided)
-            if job.store is not None and (final is not JobStatus.FAILED or job.store.in_memory):
+            if job.store is not None and not _kept(job, final):
                 job.store.discard_all()
 
         def done(_: None, error: Exception | None) -> None:
@@ -568,6 +581,16 @@ class JobMaster:
         Decline: _declined,
         AtEnd: _subtask_at_end,
     }
+
+
+def _kept(job: Job, final: JobStatus) -> bool:
+    """Whether checkpoints stay when the job ends like this."""
+    if job.store is None or job.store.in_memory or final is JobStatus.FINISHED:
+        return False
+    retention = job.checkpoints.retention
+    if final is JobStatus.CANCELED:
+        return retention is Retention.RETAIN_ON_CANCELLATION
+    return retention is not Retention.NO_EXTERNALIZED_CHECKPOINTS
 
 
 def _close_all(enumerators: dict[int, SplitEnumerator]) -> None:

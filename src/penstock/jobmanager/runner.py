@@ -19,6 +19,7 @@ from penstock.errors import JobCancelledError, JobFailedError
 from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
@@ -75,6 +76,10 @@ class JobRunner:
     def cancel(self) -> None:
         self._mail(self._master.cancel)
 
+    def trigger_checkpoint(self, answer: Answer) -> None:
+        """Ask for a checkpoint; `answer` is called from the JobMaster's thread."""
+        self._mail(lambda: self._master.trigger_checkpoint(answer))
+
     def client_moved(self) -> None:
         """The client took values."""
         self._mail(self._master.client_moved)
@@ -109,6 +114,7 @@ class JobRunner:
         finally:
             self._server.close()
             self.io.close()
+        self._run_mails()
         self._settle(master)
 
     def _update_progress(self, master: JobMaster) -> None:

@@ -60,7 +60,14 @@ class Scenario:
         if self.checkpointing:
             interval = rng.choice((5, 5, 10, 20, 100))
             timeout = rng.choice((2000, 5000, 600_000))
-            checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
+            checkpoints = CheckpointSettings(
+                interval,
+                mode,
+                timeout,
+                retained=rng.randrange(1, 4),
+                min_pause_ms=rng.choice((0, 0, 0, 15)),
+                max_concurrent=rng.choice((1, 1, 1, 2, 4)),
+            )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
             exactly_once=not self.at_least_once,
