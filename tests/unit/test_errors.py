@@ -27,6 +27,8 @@ CODES = {
     "CheckpointDirectoryError": "CHECKPOINT_DIRECTORY",
     "ConfigurationError": "CONFIGURATION",
     "CheckpointError": "CHECKPOINT",
+    "CheckpointFormatError": "CHECKPOINT_FORMAT",
+    "SupersededError": "SUPERSEDED",
     "CorruptCheckpointError": "CORRUPT_CHECKPOINT",
     "DuplicateNameError": "DUPLICATE_NAME",
     "InvalidParallelismError": "PARALLELISM",

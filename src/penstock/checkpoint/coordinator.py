@@ -82,12 +82,12 @@ class CheckpointCoordinator(Generic[S]):
 
     # --- attempts -----------------------------------------------------------------------------
 
-    def attempt_started(self, now_ms: int, confirmed: int, first_id: int = 0) -> None:
-        """A new attempt runs, restored from `confirmed`; ids below `first_id` are taken."""
+    def attempt_started(self, now_ms: int, confirmed: int) -> None:
+        """A new attempt runs, restored from `confirmed`."""
         self.confirmed = confirmed
         self.pending = {}
         self._failures_in_row = 0
-        self._next_id = max(self._next_id, first_id)
+        self._next_id = max(self._next_id, confirmed + 1)
         if self._settings.interval_ms is not None:
             self._next_due_ms = now_ms + self._settings.interval_ms
 

@@ -17,6 +17,7 @@ from penstock.cli.options import (
     pyflink_option,
     setting_options,
 )
+from penstock.common.config_options import RECOVERY_PATH
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -32,6 +33,13 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
 @setting_options
 @click.option("-d", "--detached", is_flag=True, help="Run in the background, with a log file.")
 @click.option("--job-id", callback=_job_id, metavar="ID", help="The id of the program's job.")
+@click.option(
+    "-s",
+    "--from-savepoint",
+    "restore_path",
+    metavar="PATH",
+    help="Begin with a retained checkpoint: a chk-N directory or its _metadata.",
+)
 @pyflink_option
 @job_argument()
 def command(
@@ -41,11 +49,14 @@ def command(
     config_file: Path | None,
     detached: bool,
     job_id: str | None,
+    restore_path: str | None,
     pyflink: bool,
     job: Path,
     arguments: tuple[str, ...],
 ) -> int:
     """Run the program in the file JOB, with the arguments after it."""
+    if restore_path is not None:
+        definitions = (*definitions, f"{RECOVERY_PATH.key}={restore_path}")
     file = file_settings(config_file)
     overrides = overriding_settings(definitions, parallelism, master)
     if detached:

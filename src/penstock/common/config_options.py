@@ -54,6 +54,12 @@ def parse_limit(text: str) -> int | None:
     return None if unlimited else parse_int(text)
 
 
+def parse_job_id(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", str(text)):
+        raise ValueError("it names a directory, so use letters, digits, '-', '_' and '.'")
+    return str(text)
+
+
 def parse_boolean(text: str) -> bool:
     word = str(text).strip().lower()
     if word not in ("true", "false"):
@@ -134,6 +140,10 @@ CHECKPOINT_RETENTION = Option(
     one_of("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
     "DELETE_ON_CANCELLATION",
 )
+RECOVERY_PATH: Option[str | None] = Option(
+    "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
+)
+JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",
     one_of("none", "off", "disable", "fixed-delay", "exponential-delay", "failure-rate"),

@@ -23,8 +23,9 @@ def assemble(
     program: Program, values: Mapping[str, str], name: str | None, job_id: str | None = None
 ) -> Job:
     """Check everything that can be checked without running, and put the job together."""
-    job_id = job_id or uuid.uuid4().hex
     options.check_keys(values)
+    given_id = job_id or options.JOB_ID.read(values)
+    job_id = given_id or uuid.uuid4().hex
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
@@ -38,13 +39,15 @@ def assemble(
         _store(values, checkpoints, job_id),
         restart_strategy(values, checkpoints.interval_ms is not None),
         Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
+        options.RECOVERY_PATH.read(values),
+        given_id is not None,
     )
 
 
 def _store(
     values: Mapping[str, str], checkpoints: CheckpointSettings, job_id: str
 ) -> CheckpointStore | None:
-    if checkpoints.interval_ms is None:
+    if checkpoints.interval_ms is None and options.RECOVERY_PATH.read(values) is None:
         return None
     return CheckpointStore(options.CHECKPOINT_DIRECTORY.read(values) or MEMORY, job_id)
 

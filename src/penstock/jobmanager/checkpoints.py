@@ -17,10 +17,11 @@ from penstock.checkpoint.coordinator import (
 )
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
+from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
 from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, SupersededError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
 from penstock.jobmanager.environment import JobMasterEnvironment
@@ -69,7 +70,7 @@ class Checkpoints:
         self._environment = environment
         self._clock = environment.clock
         self._attempt = attempt
-        first = max(job.store.ids(), default=0) + 1 if job.store is not None else 1
+        first = job.store.first_id() if job.store is not None else 1
         self._coordinator: CheckpointCoordinator[SubtaskId] = CheckpointCoordinator(
             job.checkpoints, self._graph.subtasks(), first
         )
@@ -77,7 +78,8 @@ class Checkpoints:
         self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
         self._requests = ManualRequests()
         self._references: dict[int, frozenset[str]] = {}
-        self.commits = Commits(self._graph.job, job.id)
+        last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
+        self.commits = Commits(self._graph.job, job.id, last_attempt)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
         self.emitted = self._results.emitted
@@ -220,6 +222,8 @@ class Checkpoints:
                 return
             if created:
                 self._completed(metadata)
+            elif isinstance(error, SupersededError):
+                self._attempt.fail(error)
             else:
                 # After an error the file may exist all the same; only a tombstone makes sure.
                 self._decide(metadata, str(error) if error is not None else "it was abandoned")

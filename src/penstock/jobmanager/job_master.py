@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import enum
 import logging
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -27,10 +26,13 @@ from penstock.connectors.source import SplitEnumerator
 from penstock.errors import (
     ChannelBrokenError,
     CheckpointError,
+    CheckpointFormatError,
     CorruptCheckpointError,
     NotEnoughSlotsError,
     PenstockError,
+    ProgramError,
     SlotLostError,
+    SupersededError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
 from penstock.jobmanager.checkpoints import Checkpoints
@@ -97,9 +99,9 @@ class JobMaster:
         self._deadline: int | None = None
         self._launch = 0
         self._launched = False
-        self._attempt = 0
+        self._attempt = job.attempts_before
         self._failures = 0
-        self._restarts = job.restart.begin(random.Random(job.id).random)
+        self._restarts = job.restart.begin(environment.chance)
         self._restart_at = 0
         self._slots: dict[int, tuple[str, int]] = {}
         self._waiting_for: set[int] = set()
@@ -144,7 +146,7 @@ class JobMaster:
         counts = self._checkpoints.counts
         return Progress(
             self.status,
-            self._attempt,
+            self._attempt - self.job.attempts_before,
             self._failures,
             counts.completed,
             counts.failed,
@@ -178,7 +180,7 @@ class JobMaster:
         elif self._phase is not Phase.ENDED:
             if isinstance(error, NotEnoughSlotsError):
                 # Cores that were there before come back when Spark has replaced what was lost.
-                self._fail(error, slot_lost=True, restart=self._attempt > 0)
+                self._fail(error, slot_lost=True, restart=self._attempt > self.job.attempts_before)
             else:
                 reason = str(error) if error is not None else "its task ended"
                 self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)
@@ -206,7 +208,7 @@ class JobMaster:
                 return
             if start is None:
                 assert error is not None
-                hopeless = isinstance(error, CorruptCheckpointError)
+                hopeless = isinstance(error, _HOPELESS)
                 self._fail(_as_penstock(error), restart=not hopeless)
             else:
                 self._recovered(start)
@@ -383,13 +385,16 @@ class JobMaster:
         self._enter(Phase.ENDED, None)
 
         def settle() -> None:
+            if isinstance(self.error, SupersededError):
+                # Output and checkpoints are another driver's now.
+                return
             if final is JobStatus.FINISHED:
                 # All output is out; a slot that was given up may have begun files since.
                 checkpoints.commits.abort_others({})
             else:
                 settle_output(job, checkpoints.commits, checkpoints.undecided)
             if job.store is not None and not _kept(job, final):
-                job.store.discard_all()
+                job.store.discard_all(job.named)
 
         def done(_: None, error: Exception | None) -> None:
             if error is not None:
@@ -412,6 +417,7 @@ class JobMaster:
             return
         self._attempt_ended()
         self._failures += 1
+        restart = restart and not isinstance(error, SupersededError)
         delay = self._restarts.failed(self._clock.monotonic_ms()) if restart else None
         if delay is None:
             self._set_status(JobStatus.FAILING)
@@ -581,6 +587,10 @@ class JobMaster:
         Decline: _declined,
         AtEnd: _subtask_at_end,
     }
+
+
+_HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError)
+"""What another attempt would only find again."""
 
 
 def _kept(job: Job, final: JobStatus) -> bool:

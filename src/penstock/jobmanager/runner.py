@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import queue
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -185,6 +186,9 @@ class JobRunner:
 
     def client_keeps_up(self) -> bool:
         return self._listener.backlog() < _CLIENT_BACKLOG
+
+    def chance(self) -> float:
+        return random.random()
 
     def status_changed(self, status: JobStatus) -> None:
         for listener in self._listeners:

@@ -49,7 +49,7 @@ class Scenario:
         env.set_max_parallelism(rng.choice((4, 128, 128)))
         self.program = ProgramBuilder(rng, env, self.filesystem.uri, seed, self.at_least_once)
         self.program.build()
-        self.job = self._job(rng, env._assemble(f"seed {seed}"))
+        self.job = self._job(rng, env._assemble(f"seed {seed}")).claimed()
         self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
         self.cancel_at = rng.randrange(1, 1500) if rng.random() < 0.04 else None
 

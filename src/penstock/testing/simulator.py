@@ -121,6 +121,9 @@ class Simulation:
     def client_keeps_up(self) -> bool:
         return self.rng.random() < 0.7
 
+    def chance(self) -> float:
+        return self.rng.random()
+
     def status_changed(self, status: JobStatus) -> None:
         self.statuses.append(status)
 
