@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +16,14 @@ from penstock.cli.options import (
     pyflink_option,
     setting_options,
 )
-from penstock.common.config_options import RECOVERY_PATH
+from penstock.common.config_options import RECOVERY_PATH, parse_job_id
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", value):
-        raise click.UsageError(
-            f"--job-id {value}: it names a directory, so use letters, digits, '-', '_' and '.'"
-        )
-    return value
+    try:
+        return None if value is None else parse_job_id(value)
+    except ValueError as error:
+        raise click.UsageError(f"--job-id {value}: {error}") from error
 
 
 # What follows JOB belongs to the program, also where it looks like an option of ours.

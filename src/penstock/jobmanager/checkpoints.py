@@ -77,6 +77,7 @@ class Checkpoints:
         self._results = ResultGate(environment.deliver)
         self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
         self._requests = ManualRequests()
+        self._doubtful: dict[int, frozenset[str]] = {}
         self._references: dict[int, frozenset[str]] = {}
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         self.commits = Commits(self._graph.job, job.id, last_attempt)
@@ -100,6 +101,7 @@ class Checkpoints:
     def restored(self, start: StartPoint) -> None:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
+        self._doubtful.clear()
         self.commits.restored()
         self._results.completed(start.checkpoint)
         self._results.restarted()
@@ -237,14 +239,25 @@ class Checkpoints:
         def done(abandoned: bool | None, error: Exception | None) -> None:
             if not self._attempt.runs(number):
                 return
-            if error is not None:
+            if isinstance(error, SupersededError):
                 self._attempt.fail(error)
+            elif error is not None:
+                self._doubt(metadata, reason)
             elif abandoned:
                 self._abort(metadata.checkpoint, reason)
             else:
                 self._completed(metadata)
 
         self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
+
+    def _doubt(self, metadata: CheckpointMetadata, reason: str) -> None:
+        """The storage does not answer: go on without knowing, and decide before a restart.
+
+        If it exists all the same it is a cut like any other, and the next one covers it.
+        """
+        self.undecided.append(metadata.checkpoint)
+        self._doubtful[metadata.checkpoint] = metadata.segment_paths()
+        self._abort(metadata.checkpoint, reason)
 
     def _completed(self, metadata: CheckpointMetadata) -> None:
         checkpoint, final = metadata.checkpoint, metadata.is_final()
@@ -310,6 +323,10 @@ class Checkpoints:
         store = self._store()
         for checkpoint in gone:
             del self._references[checkpoint]
+        in_use = frozenset().union(*self._references.values())
+        doubtful, self._doubtful = self._doubtful, {}
+        for checkpoint, segments in doubtful.items():
+            gone[checkpoint] = segments - in_use
 
         def discard() -> None:
             for checkpoint, segments in gone.items():
