@@ -192,10 +192,28 @@ class CorruptCheckpointError(StorageError):
     code = "CORRUPT_CHECKPOINT"
 
 
+class SupersededError(PenstockError):
+    """Another driver has taken this job id over."""
+
+    code = "SUPERSEDED"
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint was not completed, or more of them failed than the job is to bear."""
+
+    code = "CHECKPOINT"
+
+
 class CheckpointDirectoryError(StorageError):
     """The checkpoint directory cannot be used."""
 
     code = "CHECKPOINT_DIRECTORY"
+
+
+class CheckpointFormatError(StorageError):
+    """A checkpoint was written by a newer version of Penstock."""
+
+    code = "CHECKPOINT_FORMAT"
 
 
 class SourceError(PenstockError):

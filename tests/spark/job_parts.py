@@ -46,6 +46,8 @@ def environment(
     if checkpoints is not None:
         values["execution.checkpointing.interval"] = interval
         values["execution.checkpointing.dir"] = checkpoints.as_uri()
+        values.setdefault("restart-strategy.type", "fixed-delay")
+        values.setdefault("restart-strategy.fixed-delay.attempts", 1_000_000)
         values.setdefault("restart-strategy.fixed-delay.delay", "100 ms")
     return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(values))
 

@@ -47,6 +47,9 @@ class Clock:
     def monotonic_ns(self):
         return self.now * 1_000_000
 
+    def monotonic_ms(self):
+        return self.now
+
 
 class Wires:
     """A slot's end of a network that a test can look into and tamper with."""

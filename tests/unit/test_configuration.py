@@ -9,7 +9,12 @@ from penstock.common import config_options as options
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.assembly import assemble
 from penstock.errors import ConfigurationError
-from penstock.jobmanager.restart import FixedDelayRestart, NoRestart
+from penstock.jobmanager.restart import (
+    ExponentialDelayRestart,
+    FailureRateRestart,
+    FixedDelayRestart,
+    NoRestart,
+)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +257,7 @@ def test_with_checkpoints_a_job_goes_on_after_a_failure():
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.dir": "memory:///checkpoints",
     }
-    restart = job(**values).restart
-    assert isinstance(restart, FixedDelayRestart) and restart.delay_ms(1_000_000) == 1000
+    assert job(**values).restart == ExponentialDelayRestart(1_000, 60_000, 1.5, 0.1, 3_600_000)
     assert job(**values, **{"restart-strategy.type": "none"}).restart == NoRestart()
 
 
@@ -264,6 +268,43 @@ def test_a_fixed_delay_is_taken_over():
         "restart-strategy.fixed-delay.delay": "2 s",
     }
     assert job(**values).restart == FixedDelayRestart(3, 2000)
+
+
+def test_a_failure_rate_is_taken_over():
+    values = {
+        "restart-strategy": "failure-rate",
+        "restart-strategy.failure-rate.max-failures-per-interval": "3",
+        "restart-strategy.failure-rate.failure-rate-interval": "5 min",
+        "restart-strategy.failure-rate.delay": "10 s",
+    }
+    assert job(**values).restart == FailureRateRestart(3, 300_000, 10_000)
+
+
+def test_an_exponential_delay_is_taken_over():
+    below = "restart-strategy.exponential-delay."
+    values = {
+        "restart-strategy.type": "exponential-delay",
+        f"{below}initial-backoff": "10 s",
+        f"{below}max-backoff": "2 min",
+        f"{below}backoff-multiplier": "1.4",
+        f"{below}reset-backoff-threshold": "10 min",
+        f"{below}jitter-factor": "0.2",
+        f"{below}attempts-before-reset-backoff": "8",
+    }
+    expected = ExponentialDelayRestart(10_000, 120_000, 1.4, 0.2, 600_000, 8)
+    assert job(**values).restart == expected
+    values[f"{below}attempts-before-reset-backoff"] = "infinite"
+    assert job(**values).restart.attempts is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("backoff-multiplier", "0.5"), ("jitter-factor", "1.5"), ("max-backoff", "1 ms")],
+)
+def test_an_exponential_delay_that_makes_no_sense_is_refused(key, value):
+    key = f"restart-strategy.exponential-delay.{key}"
+    with pytest.raises(ConfigurationError, match=f"{key}: expected"):
+        job(**{"restart-strategy": "exponential-delay", key: value})
 
 
 def test_checkpoints_without_a_directory_live_in_the_memory_of_the_jobmaster():

@@ -262,3 +262,35 @@ def test_a_registered_scheme_gets_its_authority(monkeypatch):
     monkeypatch.setitem(filesystem._SCHEMES, "bucket", opener)
     assert filesystem_for("bucket://mine/a/b")[1] == "/a/b"
     assert opened == ["mine"]
+
+
+# --- through fsspec ---------------------------------------------------------------------------
+
+
+def test_where_the_server_cannot_decide_a_create_is_refused_with_the_reason():
+    pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem as FsspecMemory
+
+    from penstock.common.fsspec_filesystem import FsspecFileSystem
+
+    fs = FsspecFileSystem("sftp", FsspecMemory(), "/unit-test")
+    with pytest.raises(StorageError, match=r"on sftp:// a file cannot be created on the condition"):
+        fs.create("/a", b"")
+    with fs.append("/a")._file as file:
+        file.write(b"1")
+    assert fs.list("") == ["a"] and fs.read("/a") == b"1", "reading is fine"
+
+
+def test_a_scheme_that_nobody_knows_is_refused():
+    with pytest.raises(ConfigurationError, match=r"nonsense://.*known are file://, memory://"):
+        filesystem_for("nonsense://somewhere/a")
+
+
+def test_a_file_system_without_hard_links_says_so(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match="no hard links"):
+        LocalFileSystem().create(f"{tmp_path}/a", b"x")
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from penstock.checkpoint.metadata import (
     encode_metadata,
     encode_tombstone,
 )
-from penstock.errors import CorruptCheckpointError, ProgramError
+from penstock.errors import CheckpointFormatError, CorruptCheckpointError, ProgramError
 
 SAMPLE = CheckpointMetadata(
     "job-1",
@@ -104,8 +104,11 @@ def test_what_is_no_manifest_is_refused(data):
 
 
 def test_another_format_is_named():
-    with pytest.raises(CorruptCheckpointError, match="p has format 9; this version reads format 1"):
+    with pytest.raises(CheckpointFormatError, match=r"p has format 9, .* reads formats up to 1:"):
         decode_metadata(ENCODED.replace(b'"format": 1', b'"format": 9'), "p")
+    for other in (b"0", b"-1", b'"1"', b"null", b"1.5"):
+        with pytest.raises(CorruptCheckpointError, match=r"p has format .*, which there is not"):
+            decode_metadata(ENCODED.replace(b'"format": 1', b'"format": ' + other), "p")
 
 
 def test_a_tombstone_is_no_checkpoint_and_as_safe_from_damage():

@@ -24,7 +24,12 @@ from penstock.errors import (
     JavaOnlyError,
     ProgramError,
 )
-from penstock.jobmanager.restart import FixedDelayRestart, NoRestart
+from penstock.jobmanager.restart import (
+    ExponentialDelayRestart,
+    FailureRateRestart,
+    FixedDelayRestart,
+    NoRestart,
+)
 
 
 def env_with(**values):
@@ -159,7 +164,12 @@ def test_storages_refuse_what_they_would_have_to_ignore(make):
     [
         (RestartStrategies.no_restart(), NoRestart()),
         (RestartStrategies.fixed_delay_restart(3, 250), FixedDelayRestart(3, 250)),
-        (RestartStrategies.fall_back_restart(), FixedDelayRestart(2**31, 1000)),
+        (RestartStrategies.fall_back_restart(), ExponentialDelayRestart()),
+        (RestartStrategies.failure_rate_restart(3, 9000, 250), FailureRateRestart(3, 9000, 250)),
+        (
+            RestartStrategies.exponential_delay_restart(10, 500, 2.0, 9000, 0.3),
+            ExponentialDelayRestart(10, 500, 2.0, 0.3, 9000),
+        ),
     ],
     ids=lambda value: value.get_description() if hasattr(value, "get_description") else "",
 )
@@ -179,6 +189,13 @@ def test_a_restart_strategy_takes_the_place_of_any_other(strategy, expected):
 def test_a_fixed_delay_can_be_read_back():
     strategy = RestartStrategies.FixedDelayRestartStrategyConfiguration(3, 250)
     assert strategy.get_restart_attempts() == 3
+    assert strategy.get_delay_between_attempts_interval() == 250
+
+
+def test_a_failure_rate_can_be_read_back():
+    strategy = RestartStrategies.FailureRateRestartStrategyConfiguration(3, 9000, 250)
+    assert strategy.get_max_failure_rate() == 3
+    assert strategy.get_failure_interval() == 9000
     assert strategy.get_delay_between_attempts_interval() == 250
 
 

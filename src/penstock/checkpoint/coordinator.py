@@ -1,40 +1,41 @@
 """The checkpoint coordinator: when to trigger, when a checkpoint is complete, what may go.
 
 It decides and does no I/O, so it is tested by enumeration: the JobMaster calls it with what
-happened and carries out what it answers. One checkpoint is under way at a time:
+happened and carries out what it answers. Each checkpoint takes this way:
 
-    idle --trigger--> pending --all acknowledged--> writing --created--> complete
-                        |  declined, expired           | not created, failed
-                        +--------> aborted <-----------+
+    triggered --> pending --all acknowledged--> writing --created--> complete
+                     |  declined, expired           | not created, failed
+                     +--------> aborted <-----------+
+
+Several may be under way. When one is complete the older ones are given up: nobody would ever
+restore from them. Times are the JobMaster's monotonic milliseconds.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.history import (
+    CheckpointCounts,
+    CheckpointHistory,
+    CheckpointRecord,
+    CheckpointStatus,
+    SubtaskCheckpoint,
+)
+from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
+
+__all__ = [
+    "CheckpointCoordinator",
+    "CheckpointMode",
+    "CheckpointSettings",
+    "PendingCheckpoint",
+    "unreferenced",
+]
 
 S = TypeVar("S", bound=Hashable)
-
-
-class CheckpointMode(enum.Enum):
-    """Whether records behind a barrier wait until the checkpoint has passed."""
-
-    EXACTLY_ONCE = "EXACTLY_ONCE"
-    AT_LEAST_ONCE = "AT_LEAST_ONCE"
-
-
-@dataclass(frozen=True)
-class CheckpointSettings:
-    """The knobs. No interval: checkpoints only when asked for."""
-
-    interval_ms: int | None = None
-    mode: CheckpointMode = CheckpointMode.EXACTLY_ONCE
-    timeout_ms: int = 600_000
-    retained: int = 1
 
 
 @dataclass
@@ -43,20 +44,13 @@ class PendingCheckpoint(Generic[S]):
 
     id: int
     triggered_ms: int
+    wall_ms: int
+    base: int
+    """The newest complete checkpoint when this one was triggered: its state builds on that."""
+    manual: bool
     waiting: set[S]
     acknowledged: dict[S, SubtaskSnapshot] = field(default_factory=dict)
     writing: bool = False
-
-
-@dataclass(frozen=True)
-class CheckpointCounts:
-    """What happened so far, for people to look at."""
-
-    completed: int = 0
-    failed: int = 0
-    last_duration_ms: int | None = None
-    last_size: int | None = None
-    last_failure: str | None = None
 
 
 class CheckpointCoordinator(Generic[S]):
@@ -67,24 +61,42 @@ class CheckpointCoordinator(Generic[S]):
         self._subtasks = frozenset(subtasks)
         self._next_id = first_id
         self._next_due_ms: int | None = None
+        self._failures_in_row = 0
+        self._history: CheckpointHistory[S] = CheckpointHistory()
         self.confirmed = 0
         """The newest complete checkpoint; 0 when there is none."""
-        self.pending: PendingCheckpoint[S] | None = None
-        self.counts = CheckpointCounts()
+        self.pending: dict[int, PendingCheckpoint[S]] = {}
+        """Those under way, oldest first."""
+
+    @property
+    def counts(self) -> CheckpointCounts:
+        return self._history.counts
+
+    def history(self, now_ms: int) -> tuple[CheckpointRecord[S], ...]:
+        """The last checkpoints, oldest first, those under way at the end."""
+        under_way = [
+            self._record(pending, CheckpointStatus.IN_PROGRESS, now_ms)
+            for pending in self.pending.values()
+        ]
+        return (*self._history.records(), *under_way)
+
+    # --- attempts -----------------------------------------------------------------------------
 
     def attempt_started(self, now_ms: int, confirmed: int) -> None:
         """A new attempt runs, restored from `confirmed`."""
         self.confirmed = confirmed
-        self.pending = None
+        self.pending = {}
+        self._failures_in_row = 0
+        self._next_id = max(self._next_id, confirmed + 1)
         if self._settings.interval_ms is not None:
             self._next_due_ms = now_ms + self._settings.interval_ms
 
-    def attempt_ended(self) -> int | None:
-        """Nothing triggers any more; the id of a checkpoint that was under way, now undecided."""
-        undecided = self.pending.id if self.pending is not None else None
-        if undecided is not None:
-            self._failed("the attempt ended")
-        self.pending = None
+    def attempt_ended(self, now_ms: int) -> list[int]:
+        """Nothing triggers any more; the ids of checkpoints under way, which are now undecided."""
+        undecided = list(self.pending)
+        for pending in self.pending.values():
+            self._failed(pending, "the attempt ended", now_ms)
+        self.pending = {}
         self._next_due_ms = None
         return undecided
 
@@ -92,88 +104,134 @@ class CheckpointCoordinator(Generic[S]):
         """No more checkpoints are due in this attempt: the last one is complete."""
         self._next_due_ms = None
 
+    # --- when ---------------------------------------------------------------------------------
+
     def next_wakeup_ms(self) -> int | None:
         """When `due` or `expired` may change their answer."""
-        if self.pending is None:
-            return self._next_due_ms
-        if self.pending.writing:
-            return None
-        return self.pending.triggered_ms + self._settings.timeout_ms
+        times = [
+            pending.triggered_ms + self._settings.timeout_ms
+            for pending in self.pending.values()
+            if not pending.writing
+        ]
+        if self._next_due_ms is not None and self.has_room():
+            times.append(self._next_due_ms)
+        return min(times, default=None)
 
     def due(self, now_ms: int) -> bool:
-        return (
-            self.pending is None and self._next_due_ms is not None and now_ms >= self._next_due_ms
-        )
+        return self._next_due_ms is not None and now_ms >= self._next_due_ms and self.has_room()
 
-    def expired(self, now_ms: int) -> bool:
-        pending = self.pending
-        return (
-            pending is not None
-            and not pending.writing
-            and now_ms >= pending.triggered_ms + self._settings.timeout_ms
-        )
+    def has_room(self) -> bool:
+        """Whether one more may be under way."""
+        # A pause between checkpoints is one in which none is under way.
+        most = 1 if self._settings.min_pause_ms else self._settings.max_concurrent
+        return len(self.pending) < most
 
-    def trigger(self, now_ms: int) -> PendingCheckpoint[S]:
+    def expired(self, now_ms: int) -> list[int]:
+        """Checkpoints that have taken too long. While the manifest is written none expires."""
+        return [
+            pending.id
+            for pending in self.pending.values()
+            if not pending.writing and now_ms >= pending.triggered_ms + self._settings.timeout_ms
+        ]
+
+    def trigger(self, now_ms: int, wall_ms: int = 0, manual: bool = False) -> PendingCheckpoint[S]:
         """Start the next checkpoint. Ids only ever grow, across attempts too."""
-        if self._settings.interval_ms is not None:
+        if self._settings.interval_ms is not None and not manual:
             self._next_due_ms = now_ms + self._settings.interval_ms
-        self.pending = PendingCheckpoint(self._next_id, now_ms, set(self._subtasks))
+        pending = PendingCheckpoint(
+            self._next_id, now_ms, wall_ms, self.confirmed, manual, set(self._subtasks)
+        )
+        self.pending[pending.id] = pending
         self._next_id += 1
-        return self.pending
+        return pending
+
+    def _pause(self, now_ms: int) -> None:
+        if self._next_due_ms is not None:
+            self._next_due_ms = max(self._next_due_ms, now_ms + self._settings.min_pause_ms)
+
+    # --- what happened ------------------------------------------------------------------------
 
     def acknowledge(self, checkpoint: int, subtask: S, snapshot: SubtaskSnapshot) -> bool:
         """Note an acknowledgement; True when it was the last one: the metadata is to be written."""
-        pending = self.pending
-        if pending is None or pending.id != checkpoint or subtask not in pending.waiting:
+        pending = self.pending.get(checkpoint)
+        if pending is None or subtask not in pending.waiting:
             return False
         pending.waiting.discard(subtask)
         pending.acknowledged[subtask] = snapshot
         pending.writing = not pending.waiting
         return pending.writing
 
-    def abort(self, checkpoint: int, reason: str) -> bool:
-        """Give the pending checkpoint up; False if it is not the pending one (any more)."""
-        if self.pending is None or self.pending.id != checkpoint:
+    def abort(self, checkpoint: int, reason: str, now_ms: int, counts: bool = True) -> bool:
+        """Give a checkpoint up; False if it is not under way (any more).
+
+        It counts among the failures that the job may bear unless told otherwise.
+        """
+        pending = self.pending.pop(checkpoint, None)
+        if pending is None:
             return False
-        self.pending = None
-        self._failed(reason)
+        if counts:
+            self._failures_in_row += 1
+        self._failed(pending, reason, now_ms)
+        self._pause(now_ms)
         return True
 
-    def _failed(self, reason: str) -> None:
-        counts = self.counts
-        self.counts = CheckpointCounts(
-            counts.completed,
-            counts.failed + 1,
-            counts.last_duration_ms,
-            counts.last_size,
-            reason,
-        )
+    def too_many_failures(self) -> bool:
+        """Whether more checkpoints in a row have failed than the job bears."""
+        most = self._settings.tolerable_failures
+        return most is not None and self._failures_in_row > most
 
     def completed(self, checkpoint: int, now_ms: int) -> bool:
         """The metadata exists; False if this attempt is not waiting for it (any more)."""
-        pending = self.pending
-        if pending is None or pending.id != checkpoint:
+        pending = self.pending.pop(checkpoint, None)
+        if pending is None:
             return False
-        self.pending = None
         self.confirmed = checkpoint
-        self.counts = CheckpointCounts(
-            self.counts.completed + 1,
-            self.counts.failed,
-            now_ms - pending.triggered_ms,
-            sum(snapshot.size for snapshot in pending.acknowledged.values()),
-            self.counts.last_failure,
-        )
+        self._failures_in_row = 0
+        self._history.ended(self._record(pending, CheckpointStatus.COMPLETED, now_ms))
+        self._pause(now_ms)
         return True
+
+    def subsumed(self) -> list[int]:
+        """Checkpoints under way that are older than a complete one: to be given up."""
+        return [checkpoint for checkpoint in self.pending if checkpoint < self.confirmed]
+
+    def needed(self) -> int | None:
+        """Complete checkpoints from this one on must stay: one under way may build on them.
+
+        On which exactly depends on how far each subtask had heard when it took its snapshot.
+        """
+        return min((pending.base for pending in self.pending.values()), default=None)
+
+    def _failed(self, pending: PendingCheckpoint[S], reason: str, now_ms: int) -> None:
+        self._history.ended(self._record(pending, CheckpointStatus.FAILED, now_ms, reason))
+
+    def _record(
+        self,
+        pending: PendingCheckpoint[S],
+        status: CheckpointStatus,
+        now_ms: int,
+        reason: str | None = None,
+    ) -> CheckpointRecord[S]:
+        parts = {s: SubtaskCheckpoint.of(part) for s, part in pending.acknowledged.items()}
+        duration = now_ms - pending.triggered_ms
+        return CheckpointRecord(
+            pending.id, status, pending.wall_ms, pending.manual, duration, reason, parts
+        )
 
 
 def unreferenced(
-    references: Mapping[int, frozenset[str]], retained: int
+    references: Mapping[int, frozenset[str]], retained: int, needed: int | None = None
 ) -> dict[int, frozenset[str]]:
-    """Which checkpoints to discard, each with the segments that none of those kept refers to."""
-    kept = sorted(references, reverse=True)[:retained]
-    needed = frozenset().union(*(references[checkpoint] for checkpoint in kept))
+    """Which checkpoints to discard, each with the segments that none of those kept refers to.
+
+    Kept are the newest `retained`, and all from `needed` on.
+    """
+    kept = set(sorted(references, reverse=True)[:retained])
+    if needed is not None:
+        kept.update(checkpoint for checkpoint in references if checkpoint >= needed)
+    in_use = frozenset().union(*(references[checkpoint] for checkpoint in kept))
     gone: dict[int, frozenset[str]] = {}
-    for checkpoint in sorted(set(references) - set(kept)):
+    for checkpoint in sorted(set(references) - kept):
         already = frozenset().union(*gone.values())
-        gone[checkpoint] = references[checkpoint] - needed - already
+        gone[checkpoint] = references[checkpoint] - in_use - already
     return gone

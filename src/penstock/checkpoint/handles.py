@@ -77,6 +77,12 @@ class SubtaskSnapshot:
     clocks: tuple[Plain, ...] = ()
     """Of a subtask that makes watermarks: the newest timestamp of every split it reads."""
 
+    def state_size(self) -> int:
+        """Bytes of the segments that a restore reads."""
+        return sum(
+            handle.size for operator in self.operators.values() for handle in operator.segments
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "finished": self.finished,

@@ -7,18 +7,13 @@ tombstone under the same name: whoever creates the file first decides, for ever.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.handles import SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.sealed import seal, unseal
 from penstock.common import plain
 from penstock.common.plain import Plain
-from penstock.errors import CorruptCheckpointError
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -42,15 +37,22 @@ class CheckpointMetadata:
     vertices: Mapping[str, VertexSnapshot]
     enumerators: Mapping[str, Plain]
     committables: Mapping[str, tuple[Plain, ...]]
+    generation: int = 0
+    """Of the driver that completed it; see `penstock.checkpoint.generations`."""
+    restored_from: str | None = None
+    """The path of the checkpoint that this one is a copy of."""
 
-    def segment_paths(self) -> frozenset[str]:
-        return frozenset(
-            handle.path
+    def segments(self) -> list[SegmentHandle]:
+        return [
+            handle
             for vertex in self.vertices.values()
             for subtask in vertex.subtasks
             for operator in subtask.operators.values()
             for handle in operator.segments
-        )
+        ]
+
+    def segment_paths(self) -> frozenset[str]:
+        return frozenset(handle.path for handle in self.segments())
 
     def is_final(self) -> bool:
         """Whether every subtask was finished: nothing is left to run."""
@@ -62,6 +64,8 @@ def encode_metadata(metadata: CheckpointMetadata) -> bytes:
         "job_id": metadata.job_id,
         "checkpoint": metadata.checkpoint,
         "attempt": metadata.attempt,
+        "generation": metadata.generation,
+        "restored_from": metadata.restored_from,
         "timestamp": metadata.timestamp,
         "vertices": {
             uid: {
@@ -75,16 +79,16 @@ def encode_metadata(metadata: CheckpointMetadata) -> bytes:
         "enumerators": plain.encode(dict(metadata.enumerators), "an enumerator's state"),
         "committables": plain.encode(dict(metadata.committables), "a committable"),
     }
-    return _seal(content)
+    return seal(content)
 
 
 def encode_tombstone(checkpoint: int) -> bytes:
-    return _seal({"checkpoint": checkpoint, "abandoned": True})
+    return seal({"checkpoint": checkpoint, "abandoned": True})
 
 
 def decode_metadata(data: bytes, path: str) -> CheckpointMetadata | None:
     """The checkpoint, or None for a tombstone; CorruptCheckpointError for anything damaged."""
-    content = _unseal(data, path)
+    content = unseal(data, path)
     if content.get("abandoned"):
         return None
     vertices = {
@@ -105,29 +109,6 @@ def decode_metadata(data: bytes, path: str) -> CheckpointMetadata | None:
         vertices,
         plain.decode(content["enumerators"]),
         {uid: tuple(values) for uid, values in committables.items()},
+        content["generation"],
+        content["restored_from"],
     )
-
-
-def _seal(content: Any) -> bytes:
-    sealed = {"format": FORMAT, "sha256": _digest(content), "content": content}
-    return json.dumps(sealed, indent=1, sort_keys=True).encode()
-
-
-def _unseal(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        sealed = json.loads(data)
-        version, digest, content = sealed["format"], sealed["sha256"], sealed["content"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptCheckpointError(f"{path} is cut short or not a checkpoint") from error
-    if version != FORMAT:
-        raise CorruptCheckpointError(
-            f"{path} has format {version}; this version reads format {FORMAT}"
-        )
-    if digest != _digest(content):
-        raise CorruptCheckpointError(f"{path} was altered: its checksum does not match")
-    return content  # type: ignore[no-any-return]
-
-
-def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -3,15 +3,18 @@
 <dir>/<job-id>/chk-7/_metadata     the manifest; the checkpoint exists when it does
 <dir>/<job-id>/shared/             segments that checkpoints refer to
 <dir>/<job-id>/taskowned/          reserved, as in Flink
+<dir>/<job-id>/generation-2        a second driver has taken the job over
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.lineage import lineage
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
     decode_metadata,
@@ -65,6 +68,8 @@ class CheckpointStore:
 
     directory: str
     job_id: str
+    generation: int = 0
+    """Which driver of the job this is, counted from 1; 0 for one who only looks."""
 
     @property
     def in_memory(self) -> bool:
@@ -90,64 +95,123 @@ class CheckpointStore:
                 "with execution.checkpointing.dir"
             ) from error
 
+    def claim(self) -> CheckpointStore:
+        """Take the job over from whatever driver had it before; the store of the new driver."""
+        return replace(self, generation=self._generations().claim())
+
+    def check_current(self) -> None:
+        """SupersededError if another driver has taken the job over."""
+        self._generations().check(self.generation)
+
+    def note_start(self, checkpoint: int) -> None:
+        """Note which checkpoint this driver begins with (0: none), before it changes anything.
+
+        SupersededError if another driver has taken the job over.
+        """
+        if self.generation:
+            self._generations().note_start(self.generation, checkpoint)
+        self.check_current()
+
     def ids(self) -> list[int]:
         """Every id that has a directory, ascending; complete or not."""
         fs, root = self._root()
         names = (name.removeprefix("chk-") for name in fs.list(root) if name.startswith("chk-"))
         return sorted(int(name) for name in names if name.isdigit())
 
+    def first_id(self) -> int:
+        """Above every id that this job has used, as far as can be seen."""
+        return max((*self.ids(), *self._generations().starts().values()), default=0) + 1
+
     def complete(self, metadata: CheckpointMetadata) -> bool:
-        """Bring the checkpoint into existence; False if it was abandoned before."""
+        """Bring the checkpoint into existence; False if it was abandoned before.
+
+        SupersededError if another driver has taken the job over: what came into existence then
+        leads nowhere, and nothing of it may be committed.
+        """
         fs, path = self._metadata_path(metadata.checkpoint)
-        return fs.create(path, encode_metadata(metadata))
+        data = encode_metadata(replace(metadata, generation=self.generation))
+        exists = fs.create(path, data) or self._is_mine(metadata.checkpoint)
+        self.check_current()
+        return exists
 
     def abandon(self, checkpoint: int) -> bool:
-        """Make sure that it can never exist; False if it exists already."""
-        fs, path = self._metadata_path(checkpoint)
-        return fs.create(path, encode_tombstone(checkpoint)) or self._is_tombstone(checkpoint)
+        """Make sure that it can never exist; False if it exists already.
 
-    def _is_tombstone(self, checkpoint: int) -> bool:
+        A checkpoint of another driver under the same id is none of ours: ours is abandoned.
+        """
+        fs, path = self._metadata_path(checkpoint)
+        gone = fs.create(path, encode_tombstone(checkpoint)) or not self._is_mine(checkpoint)
+        self.check_current()
+        return gone
+
+    def _is_mine(self, checkpoint: int) -> bool:
+        """Whether this driver completed it: an answer may have been lost on the way."""
         fs, path = self._metadata_path(checkpoint)
         try:
-            return decode_metadata(fs.read(path), path) is None
+            metadata = decode_metadata(fs.read(path), path)
         except CorruptCheckpointError:
-            return False
+            # Created whole and damaged since: whoever made it, it was not abandoned.
+            return True
+        return metadata is not None and metadata.generation == self.generation
 
     def newest(self) -> tuple[CheckpointMetadata | None, list[str]]:
-        """The newest checkpoint that is whole, and a line for each damaged one passed over."""
-        passed_over = []
-        for checkpoint in reversed(self.ids()):
+        """The newest checkpoint that counts and is whole, and a line for each damaged newer one.
+
+        CheckpointFormatError if a newer version of Penstock wrote one: an older checkpoint would
+        repeat what that one has committed.
+        """
+        manifests, problems = self._manifests()
+        generations = {c: m.generation for c, m in manifests.items()}
+        counting = lineage(generations, self._generations().starts(), self.generation)
+        passed_over: list[str] = []
+        for checkpoint in sorted({*counting, *problems}, reverse=True):
+            problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
+            if problem is None:
+                return manifests[checkpoint], passed_over
+            passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
+        return None, passed_over
+
+    def whole(self) -> list[int]:
+        """The ids of all checkpoints that are whole, ascending."""
+        return sorted(c for c, m in self._manifests()[0].items() if self._damage(m) is None)
+
+    def _manifests(self) -> tuple[dict[int, CheckpointMetadata], dict[int, str]]:
+        """The complete checkpoints, and what is wrong with those that cannot be read."""
+        manifests, problems = {}, {}
+        for checkpoint in self.ids():
             fs, path = self._metadata_path(checkpoint)
             if not fs.exists(path):
                 continue
             try:
                 metadata = decode_metadata(fs.read(path), path)
-                if metadata is None:
-                    continue
-                self._verify_segments(metadata)
             except CorruptCheckpointError as error:
-                passed_over.append(f"checkpoint {checkpoint} cannot be used: {error}")
+                problems[checkpoint] = str(error)
                 continue
-            return metadata, passed_over
-        return None, passed_over
+            if metadata is not None:
+                manifests[checkpoint] = metadata
+        return manifests, problems
 
-    def _verify_segments(self, metadata: CheckpointMetadata) -> None:
-        """Whole before anything is restored: never half a restore."""
-        for vertex in metadata.vertices.values():
-            for subtask in vertex.subtasks:
-                for operator in subtask.operators.values():
-                    for handle in operator.segments:
-                        self._verify_segment(handle)
+    def _damage(self, metadata: CheckpointMetadata) -> str | None:
+        """What is wrong with its segments. All are read before anything is restored."""
+        try:
+            for handle in metadata.segments():
+                self.read_whole(handle)
+        except CorruptCheckpointError as error:
+            return str(error)
+        return None
 
-    def _verify_segment(self, handle: SegmentHandle) -> None:
+    def read_whole(self, handle: SegmentHandle) -> bytes:
+        """A segment; CorruptCheckpointError if it is missing or not what was written."""
         # Only what is known to be damaged may be passed over: storage that does not answer just
         # now is an error, or an older checkpoint would repeat what a newer one has committed.
         try:
-            handle.verify(self.read_segment(handle.path))
+            data = self.read_segment(handle.path)
         except StorageError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise CorruptCheckpointError(f"{handle.path} is missing") from error
             raise
+        handle.verify(data)
+        return data
 
     def write_segment(self, name: str, data: bytes) -> str:
         """Store a segment; its path, relative to the job's directory."""
@@ -155,6 +219,13 @@ class CheckpointStore:
         path = segment_path(name)
         if not fs.create(f"{root}/{path}", data):
             raise StorageError(f"segment {path} exists: its name was used before")
+        return path
+
+    def import_segment(self, name: str, data: bytes) -> str:
+        """Store a segment under a name that always has this content; its path."""
+        fs, root = self._root()
+        path = segment_path(name)
+        fs.create(f"{root}/{path}", data)
         return path
 
     def read_segment(self, path: str) -> bytes:
@@ -170,16 +241,36 @@ class CheckpointStore:
         for path in sorted(segments):
             fs.delete(f"{root}/{path}")
 
-    def discard_all(self) -> None:
-        """Delete everything of this job."""
+    def discard_all(self, named: bool = False) -> None:
+        """Delete everything of this job: its id begins anew. Nothing, if it was taken over.
+
+        Of a job that had several drivers a mark stays, so that one that was only paused does not
+        take itself for the first; and of one with a name that may be used again (`named`), so
+        that no attempt of it ever has the number of another.
+        """
         fs, root = self._root()
-        for checkpoint in self.ids():
+        # Listed before the end is marked: whatever a later driver writes is not among it.
+        folders = ("shared", "taskowned")
+        files = {folder: fs.list(f"{root}/{folder}") for folder in folders}
+        ids = self.ids()
+        generations = self._generations()
+        if self.generation:
+            generations.end(self.generation)
+        for checkpoint in ids:
             self.discard(checkpoint, frozenset())
-        for folder in ("shared", "taskowned"):
-            for name in fs.list(f"{root}/{folder}"):
+        for folder in folders:
+            for name in files[folder]:
                 fs.delete(f"{root}/{folder}/{name}")
             fs.delete(f"{root}/{folder}")
+        if self.generation:
+            mark_stays = not self.in_memory and (named or self.generation > 1)
+            generations.forget(self.generation if mark_stays else self.generation + 1)
+            if mark_stays:
+                return
         fs.delete(root)
+
+    def _generations(self) -> Generations:
+        return Generations(*self._root())
 
     def _root(self) -> tuple[FileSystem, str]:
         fs, base = filesystem_for(self.directory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +16,14 @@ from penstock.cli.options import (
     pyflink_option,
     setting_options,
 )
+from penstock.common.config_options import RECOVERY_PATH, parse_job_id
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", value):
-        raise click.UsageError(
-            f"--job-id {value}: it names a directory, so use letters, digits, '-', '_' and '.'"
-        )
-    return value
+    try:
+        return None if value is None else parse_job_id(value)
+    except ValueError as error:
+        raise click.UsageError(f"--job-id {value}: {error}") from error
 
 
 # What follows JOB belongs to the program, also where it looks like an option of ours.
@@ -32,6 +31,13 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
 @setting_options
 @click.option("-d", "--detached", is_flag=True, help="Run in the background, with a log file.")
 @click.option("--job-id", callback=_job_id, metavar="ID", help="The id of the program's job.")
+@click.option(
+    "-s",
+    "--from-savepoint",
+    "restore_path",
+    metavar="PATH",
+    help="Begin with a retained checkpoint: a chk-N directory or its _metadata.",
+)
 @pyflink_option
 @job_argument()
 def command(
@@ -41,11 +47,14 @@ def command(
     config_file: Path | None,
     detached: bool,
     job_id: str | None,
+    restore_path: str | None,
     pyflink: bool,
     job: Path,
     arguments: tuple[str, ...],
 ) -> int:
     """Run the program in the file JOB, with the arguments after it."""
+    if restore_path is not None:
+        definitions = (*definitions, f"{RECOVERY_PATH.key}={restore_path}")
     file = file_settings(config_file)
     overrides = overriding_settings(definitions, parallelism, master)
     if detached:

@@ -17,6 +17,10 @@ class Clock(Protocol):
         """For measuring spans; never goes back."""
         ...
 
+    def monotonic_ms(self) -> int:
+        """For deadlines; never goes back, whatever is done to the machine's clock."""
+        ...
+
 
 class SystemClock:
     """The machine's own clock."""
@@ -26,3 +30,6 @@ class SystemClock:
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

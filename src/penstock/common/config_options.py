@@ -41,6 +41,25 @@ def parse_int(text: str) -> int:
         raise ValueError("expected an integer") from None
 
 
+def parse_float(text: str) -> float:
+    try:
+        return float(str(text).strip())
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def parse_limit(text: str) -> int | None:
+    """A number; None for `infinite`, and for the numbers that Flink writes in its place."""
+    unlimited = str(text).strip().lower() in ("infinite", "2147483647", "-1")
+    return None if unlimited else parse_int(text)
+
+
+def parse_job_id(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", str(text)):
+        raise ValueError("it names a directory, so use letters, digits, '-', '_' and '.'")
+    return str(text)
+
+
 def parse_boolean(text: str) -> bool:
     word = str(text).strip().lower()
     if word not in ("true", "false"):
@@ -112,14 +131,51 @@ CHECKPOINTS_RETAINED = Option(
     1,
     ("state.checkpoints.num-retained", "execution.checkpointing.max-retained-checkpoints"),
 )
+CHECKPOINT_MIN_PAUSE = Option("execution.checkpointing.min-pause", parse_duration_ms, 0)
+CHECKPOINTS_CONCURRENT = Option("execution.checkpointing.max-concurrent-checkpoints", parse_int, 1)
+CHECKPOINT_FAILURES_TOLERABLE: Option[int | None] = Option(
+    "execution.checkpointing.tolerable-failed-checkpoints", parse_limit, None
+)
+CHECKPOINT_RETENTION = Option(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    one_of("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
+    "DELETE_ON_CANCELLATION",
+)
+RECOVERY_PATH: Option[str | None] = Option(
+    "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
+)
+JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",
-    one_of("none", "off", "disable", "fixed-delay"),
+    one_of("none", "off", "disable", "fixed-delay", "exponential-delay", "failure-rate"),
     None,
     ("restart-strategy",),
 )
 RESTART_ATTEMPTS = Option("restart-strategy.fixed-delay.attempts", parse_int, 1)
 RESTART_DELAY = Option("restart-strategy.fixed-delay.delay", parse_duration_ms, 1000)
+EXPONENTIAL_INITIAL = Option(
+    "restart-strategy.exponential-delay.initial-backoff", parse_duration_ms, 1_000
+)
+EXPONENTIAL_LONGEST = Option(
+    "restart-strategy.exponential-delay.max-backoff", parse_duration_ms, 60_000
+)
+EXPONENTIAL_MULTIPLIER = Option(
+    "restart-strategy.exponential-delay.backoff-multiplier", parse_float, 1.5
+)
+EXPONENTIAL_QUIET = Option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold", parse_duration_ms, 3_600_000
+)
+EXPONENTIAL_JITTER = Option("restart-strategy.exponential-delay.jitter-factor", parse_float, 0.1)
+EXPONENTIAL_ATTEMPTS: Option[int | None] = Option(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff", parse_limit, None
+)
+FAILURE_RATE_FAILURES = Option(
+    "restart-strategy.failure-rate.max-failures-per-interval", parse_int, 1
+)
+FAILURE_RATE_INTERVAL = Option(
+    "restart-strategy.failure-rate.failure-rate-interval", parse_duration_ms, 60_000
+)
+FAILURE_RATE_DELAY = Option("restart-strategy.failure-rate.delay", parse_duration_ms, 1_000)
 HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)

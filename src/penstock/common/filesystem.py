@@ -13,6 +13,7 @@ b'first'
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import uuid
@@ -82,6 +83,13 @@ class LocalFileSystem:
                 os.link(temporary, path)
             except FileExistsError:
                 return False
+            except OSError as error:
+                if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                    raise StorageError(
+                        f"cannot create {path}: the file system has no hard links, without which "
+                        "a file cannot be created whole and only if there is none"
+                    ) from error
+                raise
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary)
@@ -225,10 +233,18 @@ def filesystem_for(uri: str) -> tuple[FileSystem, str]:
     else:
         parts = urlsplit(uri)
         scheme, authority, path = parts.scheme, parts.netloc, unquote(parts.path)
-    if scheme not in _SCHEMES:
+    if scheme in _SCHEMES:
+        return _SCHEMES[scheme](authority), path.rstrip("/") or "/"
+    # Imported here: most jobs need no other file system than the local one.
+    from penstock.common.fsspec_filesystem import known_schemes, open_filesystem
+
+    if scheme not in known_schemes() and scheme not in ("s3", "s3a"):
         known = ", ".join(sorted(f"{name}://" for name in _SCHEMES if name))
-        raise ConfigurationError(f"{uri}: no file system for {scheme}://; known are {known}")
-    return _SCHEMES[scheme](authority), path.rstrip("/") or "/"
+        raise ConfigurationError(
+            f"{uri}: no file system for {scheme}://; known are {known}, and s3:// and others with "
+            "their fsspec packages"
+        )
+    return open_filesystem(scheme, authority), path.rstrip("/")
 
 
 def _missing(action: str, path: str) -> StorageError:

@@ -38,6 +38,14 @@ class JobClient(ABC):
         """A picture of the running job (`penstock.jobmanager.progress.Progress`)."""
 
     @abstractmethod
+    def trigger_checkpoint(self) -> CompletableFuture[int]:
+        """Ask for a checkpoint now; its id when it is complete, CheckpointError if it fails."""
+
+    @abstractmethod
+    def get_checkpoint_history(self) -> list[Any]:
+        """The last checkpoints, oldest first (`penstock.checkpoint.history.CheckpointRecord`)."""
+
+    @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The results of all accumulators so far, by name, over all subtasks."""
 

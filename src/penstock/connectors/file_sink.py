@@ -64,7 +64,8 @@ class PartFileSink(Sink):
     def create_committer(self, context: CommitterContext) -> Committer:
         fs, directory = filesystem_for(self._settings.directory)
         prefix = self._settings.names.part_prefix
-        return _FileCommitter(fs, directory, _owner(prefix, context.job_id, context.uid))
+        owner = _owner(prefix, context.job_id, context.uid)
+        return _FileCommitter(fs, directory, owner, context.last_attempt)
 
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
@@ -200,10 +201,11 @@ class _FileWriter(SinkWriter):
 
 
 class _FileCommitter(Committer):
-    def __init__(self, fs: FileSystem, directory: str, owner: str) -> None:
+    def __init__(self, fs: FileSystem, directory: str, owner: str, last_attempt: int) -> None:
         self._fs = fs
         self._directory = directory
         self._owner = owner
+        self._last_attempt = last_attempt
 
     def commit(self, committables: list[Plain]) -> None:
         for part in committables:
@@ -224,5 +226,12 @@ class _FileCommitter(Committer):
         kept = {part["from"] for part in keep}
         for name in self._fs.list(self._directory):
             path = f"{self._directory}/{name}"
-            if name.startswith(self._owner) and name.endswith(_SUFFIX) and path not in kept:
+            if self._is_ours(name) and path not in kept:
                 self._fs.delete(path)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether it is an unfinished file of an attempt that this committer answers for."""
+        if not name.startswith(self._owner) or not name.endswith(_SUFFIX):
+            return False
+        attempt = name.removeprefix(self._owner).split("-", 1)[0]
+        return not attempt.isdigit() or int(attempt) <= self._last_attempt

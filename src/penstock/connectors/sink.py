@@ -22,6 +22,7 @@ A writer that is enough for many cases::
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ class CommitterContext:
 
     job_id: str
     uid: str
+    last_attempt: int = sys.maxsize
+    """Attempts with higher numbers are those of a driver that has taken the job over: what they
+    write is not this committer's to abort."""
 
 
 class SinkWriter(ABC):
@@ -102,7 +106,8 @@ class Committer(ABC):
     def abort_others(self, keep: list[Plain]) -> None:
         """No writer of an earlier attempt may ever become visible, except by `keep`.
 
-        Called before a new attempt processes its first record.
+        Called before a new attempt processes its first record. Writers of attempts later than
+        `CommitterContext.last_attempt` are left alone.
         """
 
 

@@ -15,6 +15,7 @@ from penstock.datastream.connected_streams import (
     ConnectedStreams,
 )
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.datastream.functions import (
     AggregateFunction,
     AsyncFunction,
@@ -79,6 +80,7 @@ __all__ = [
     "CustomCheckpointStorage",
     "DataStream",
     "DataStreamSink",
+    "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
+from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings
 from penstock.datastream.program import Program
-from penstock.errors import ConfigurationError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
-from penstock.jobmanager.restart import FixedDelayRestart, NoRestart, RestartStrategy
+from penstock.jobmanager.restart_options import restart_strategy
 
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
@@ -23,42 +23,31 @@ def assemble(
     program: Program, values: Mapping[str, str], name: str | None, job_id: str | None = None
 ) -> Job:
     """Check everything that can be checked without running, and put the job together."""
-    job_id = job_id or uuid.uuid4().hex
     options.check_keys(values)
+    given_id = job_id or options.JOB_ID.read(values)
+    job_id = given_id or uuid.uuid4().hex
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
     graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
-    checkpoints = _checkpoints(values)
+    checkpoints = checkpoint_settings(values)
     return Job(
         job_id,
         build_execution_graph(graph),
         _runtime(values, checkpoints),
         checkpoints,
         _store(values, checkpoints, job_id),
-        _restart(values, checkpoints),
+        restart_strategy(values, checkpoints.interval_ms is not None),
         Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
-    )
-
-
-def _checkpoints(values: Mapping[str, str]) -> CheckpointSettings:
-    interval = options.CHECKPOINT_INTERVAL.read(values)
-    if interval is not None and interval < 10:
-        raise ConfigurationError(
-            f"{options.CHECKPOINT_INTERVAL.key}: {interval} ms is shorter than the minimum of 10 ms"
-        )
-    return CheckpointSettings(
-        interval,
-        CheckpointMode(options.CHECKPOINT_MODE.read(values)),
-        options.CHECKPOINT_TIMEOUT.read(values),
-        max(1, options.CHECKPOINTS_RETAINED.read(values)),
+        options.RECOVERY_PATH.read(values),
+        given_id is not None,
     )
 
 
 def _store(
     values: Mapping[str, str], checkpoints: CheckpointSettings, job_id: str
 ) -> CheckpointStore | None:
-    if checkpoints.interval_ms is None:
+    if checkpoints.interval_ms is None and options.RECOVERY_PATH.read(values) is None:
         return None
     return CheckpointStore(options.CHECKPOINT_DIRECTORY.read(values) or MEMORY, job_id)
 
@@ -73,14 +62,3 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
     )
-
-
-def _restart(values: Mapping[str, str], checkpoints: CheckpointSettings) -> RestartStrategy:
-    kind = options.RESTART_STRATEGY.read(values)
-    if kind is None and checkpoints.interval_ms is not None:
-        # With checkpoints on, a job goes on after a failure unless told otherwise.
-        return FixedDelayRestart(2**31, options.RESTART_DELAY.read(values))
-    if kind == "fixed-delay":
-        delay = options.RESTART_DELAY.read(values)
-        return FixedDelayRestart(options.RESTART_ATTEMPTS.read(values), delay)
-    return NoRestart()

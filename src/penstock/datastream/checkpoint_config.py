@@ -16,6 +16,7 @@ from penstock.common.configuration import Configuration
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.deprecation import deprecated
+from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 
 class CheckpointConfig:
@@ -52,6 +53,70 @@ class CheckpointConfig:
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Give up a checkpoint that takes longer than so many milliseconds."""
         return self._set(options.CHECKPOINT_TIMEOUT, checkpoint_timeout)
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        """Milliseconds from the end of one checkpoint to the next, at least."""
+        return self._configuration.get(options.CHECKPOINT_MIN_PAUSE)
+
+    def set_min_pause_between_checkpoints(
+        self, min_pause_between_checkpoints: int
+    ) -> CheckpointConfig:
+        """Leave so many milliseconds between checkpoints, in which none is under way."""
+        return self._set(options.CHECKPOINT_MIN_PAUSE, min_pause_between_checkpoints)
+
+    def get_max_concurrent_checkpoints(self) -> int:
+        """How many checkpoints may be under way."""
+        return self._configuration.get(options.CHECKPOINTS_CONCURRENT)
+
+    def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
+        """Begin a checkpoint while others are under way, up to so many; not with a pause."""
+        return self._set(options.CHECKPOINTS_CONCURRENT, max_concurrent_checkpoints)
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        """Checkpoints in a row that may fail; -1: any number."""
+        tolerable = self._configuration.get(options.CHECKPOINT_FAILURES_TOLERABLE)
+        return -1 if tolerable is None else tolerable
+
+    def set_tolerable_checkpoint_failure_number(
+        self, tolerable_checkpoint_failure_number: int
+    ) -> CheckpointConfig:
+        """When more checkpoints in a row fail than this, the job fails, and may restart."""
+        return self._set(options.CHECKPOINT_FAILURES_TOLERABLE, tolerable_checkpoint_failure_number)
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        """Whether the first checkpoint that fails fails the job."""
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    def set_fail_on_checkpointing_errors(
+        self, fail_on_checkpointing_errors: bool
+    ) -> CheckpointConfig:
+        """Bear no checkpoint that fails, or any number of them."""
+        tolerable = 0 if fail_on_checkpointing_errors else "infinite"
+        return self._set(options.CHECKPOINT_FAILURES_TOLERABLE, tolerable)
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        """What becomes of checkpoints when the job ends."""
+        return ExternalizedCheckpointRetention(
+            self._configuration.get(options.CHECKPOINT_RETENTION)
+        )
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """Keep or delete checkpoints when the job is cancelled or fails."""
+        return self._set(options.CHECKPOINT_RETENTION, retention_mode.name)
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints are kept when the job fails."""
+        kept = self.get_externalized_checkpoint_retention()
+        return kept is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    @deprecated("use set_externalized_checkpoint_retention()")
+    def enable_externalized_checkpoints(
+        self, cleanup_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """Keep or delete checkpoints when the job is cancelled or fails."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     @deprecated(f"set {options.CHECKPOINT_DIRECTORY.key} in the Configuration")
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:

@@ -14,12 +14,15 @@ from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.metrics import MetricReading
-from penstock.errors import ProgramError
+from penstock.errors import CheckpointError, ProgramError
 
 if TYPE_CHECKING:
     # Building a program needs no network: it is imported when a job is submitted.
+    from penstock.checkpoint.history import CheckpointRecord
+    from penstock.graph.execution_graph import SubtaskId
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmanager.job import Job
+    from penstock.jobmanager.manual_requests import Answer
     from penstock.jobmanager.progress import Progress
     from penstock.jobmanager.watermarks import WatermarkExplanation
 
@@ -42,6 +45,8 @@ class Runner(Protocol):
     def cancel(self) -> None: ...
 
     def client_moved(self) -> None: ...
+
+    def trigger_checkpoint(self, answer: Answer) -> None: ...
 
 
 class RunningJob(JobClient):
@@ -71,6 +76,21 @@ class RunningJob(JobClient):
 
     def progress(self) -> Progress:
         return self._runner.progress()
+
+    def trigger_checkpoint(self) -> CompletableFuture[int]:
+        asked: Future[int] = Future()
+
+        def answer(checkpoint: int | None, error: CheckpointError | None) -> None:
+            if checkpoint is not None:
+                asked.set_result(checkpoint)
+            else:
+                asked.set_exception(error)
+
+        self._runner.trigger_checkpoint(answer)
+        return CompletableFuture.following(asked, lambda ended: ended.result())
+
+    def get_checkpoint_history(self) -> list[CheckpointRecord[SubtaskId]]:
+        return list(self._runner.progress().checkpoints)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         from penstock.jobmanager.reports import accumulator_results

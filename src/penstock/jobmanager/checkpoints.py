@@ -10,17 +10,25 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointCounts, unreferenced
+from penstock.checkpoint.coordinator import (
+    CheckpointCoordinator,
+)
 from penstock.checkpoint.handles import SubtaskSnapshot
-from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
+from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
+from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
+from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
+from penstock.errors import CheckpointError, SupersededError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.manifest import manifest
+from penstock.jobmanager.manual_requests import Answer, ManualRequests
 from penstock.jobmanager.recovery import StartPoint
 from penstock.jobmanager.results import ResultGate
+from penstock.jobmanager.retained import Retained
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
@@ -62,14 +70,16 @@ class Checkpoints:
         self._environment = environment
         self._clock = environment.clock
         self._attempt = attempt
-        first = max(job.store.ids(), default=0) + 1 if job.store is not None else 1
+        first = job.store.first_id() if job.store is not None else 1
         self._coordinator: CheckpointCoordinator[SubtaskId] = CheckpointCoordinator(
             job.checkpoints, self._graph.subtasks(), first
         )
         self._results = ResultGate(environment.deliver)
-        self._enumerator_states: Mapping[str, Plain] = {}
-        self._references: dict[int, frozenset[str]] = {}
-        self.commits = Commits(self._graph.job, job.id)
+        self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
+        self._requests = ManualRequests()
+        self._retained = Retained(job.checkpoints.retained)
+        last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
+        self.commits = Commits(self._graph.job, job.id, last_attempt)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
         self.emitted = self._results.emitted
@@ -84,23 +94,24 @@ class Checkpoints:
     def counts(self) -> CheckpointCounts:
         return self._coordinator.counts
 
+    def history(self) -> tuple[CheckpointRecord[SubtaskId], ...]:
+        return self._coordinator.history(self._clock.monotonic_ms())
+
     def restored(self, start: StartPoint) -> None:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
+        self._retained.restored(start)
         self.commits.restored()
         self._results.completed(start.checkpoint)
         self._results.restarted()
-        self._references = {c: p for c, p in self._references.items() if c < start.checkpoint}
-        if start.checkpoint:
-            self._references[start.checkpoint] = start.references
 
     def attempt_started(self, start: StartPoint) -> None:
-        self._coordinator.attempt_started(self._clock.now_ms(), start.checkpoint)
+        self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
 
     def attempt_ended(self) -> None:
-        undecided = self._coordinator.attempt_ended()
-        if undecided is not None:
-            self.undecided.append(undecided)
+        self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
+        self._enumerator_states.clear()
+        self._requests.fail_all("the attempt ended")
 
     def carried(self, snapshots: Iterable[SubtaskSnapshot]) -> dict[str, bytes]:
         """The state that `snapshots` refer to, where it lives in this process."""
@@ -118,10 +129,30 @@ class Checkpoints:
     # --- triggering ---------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        pending = self._coordinator.pending
-        if pending is not None and self._coordinator.expired(now_ms):
-            self._abort(pending.id, "it expired before it was complete")
-        elif self._job.store is not None and self._coordinator.due(now_ms):
+        for checkpoint in self._coordinator.expired(now_ms):
+            waiting = self._names_of(self._coordinator.pending[checkpoint].waiting)
+            seconds = self._job.checkpoints.timeout_ms / 1000
+            self._abort(checkpoint, f"it expired after {seconds:g} s, waiting for {waiting}")
+        if (
+            self._job.store is not None
+            and self._attempt.runs(self._attempt.number)
+            and self._coordinator.due(now_ms)
+        ):
+            self._trigger()
+
+    def _names_of(self, subtasks: set[SubtaskId]) -> str:
+        first = min(subtasks)
+        vertex = self._graph.job.vertex(first.vertex)
+        name = f"{vertex.name} ({first.index + 1}/{vertex.parallelism})"
+        return name if len(subtasks) == 1 else f"{name} and {len(subtasks) - 1} more"
+
+    def request(self, answer: Answer) -> None:
+        """Somebody asks for a checkpoint; `answer` hears what became of it."""
+        if self._job.store is None:
+            answer(None, CheckpointError("there are no checkpoints: set an interval first"))
+            return
+        self._requests.add(answer)
+        if self._coordinator.has_room():
             self._trigger()
 
     def next_wakeup_ms(self) -> int | None:
@@ -135,14 +166,16 @@ class Checkpoints:
         if self._job.store is None:
             self.commits.add(merge(prepared))
             self._commit(final=True)
-        elif self._coordinator.pending is None:
+        elif not self._coordinator.pending:
             self._trigger()
 
     def _trigger(self) -> None:
-        self._enumerator_states = self._attempt.enumerator_states()
-        pending = self._coordinator.trigger(self._clock.now_ms())
-        number, confirmed = self._attempt.number, self._coordinator.confirmed
-        self._attempt.tell_all(Trigger(number, pending.id, confirmed))
+        states = self._attempt.enumerator_states()
+        now, wall = self._clock.monotonic_ms(), self._clock.now_ms()
+        pending = self._coordinator.trigger(now, wall, manual=self._requests.waiting)
+        self._enumerator_states[pending.id] = states
+        self._requests.triggered(pending.id)
+        self._attempt.tell_all(Trigger(self._attempt.number, pending.id, pending.base))
 
     # --- completing ---------------------------------------------------------------------------
 
@@ -151,36 +184,17 @@ class Checkpoints:
         if message.segments:
             self._store().keep_segments(message.segments)
         if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
-            pending = self._coordinator.pending
-            assert pending is not None
-            self._write(self._metadata(pending.id, pending.acknowledged))
-
-    def _metadata(
-        self, checkpoint: int, snapshots: dict[SubtaskId, SubtaskSnapshot]
-    ) -> CheckpointMetadata:
-        vertices = {
-            vertex.uid: VertexSnapshot(
-                vertex.name,
-                vertex.parallelism,
-                vertex.max_parallelism,
-                tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+            pending = self._coordinator.pending[message.checkpoint]
+            self._write(
+                manifest(
+                    self._job,
+                    pending,
+                    self._attempt.number,
+                    self._clock.now_ms(),
+                    self._enumerator_states[pending.id],
+                    self.commits.unconfirmed(),
+                )
             )
-            for vertex in self._graph.job.vertices
-        }
-        prepared = [
-            {uid: operator.committables}
-            for snapshot in snapshots.values()
-            for uid, operator in snapshot.operators.items()
-        ]
-        return CheckpointMetadata(
-            self._job.id,
-            checkpoint,
-            self._attempt.number,
-            self._clock.now_ms(),
-            vertices,
-            self._enumerator_states,
-            merge([self.commits.unconfirmed(), *prepared]),
-        )
 
     def _write(self, metadata: CheckpointMetadata) -> None:
         store, number = self._store(), self._attempt.number
@@ -190,6 +204,8 @@ class Checkpoints:
                 return
             if created:
                 self._completed(metadata)
+            elif isinstance(error, SupersededError):
+                self._attempt.fail(error)
             else:
                 # After an error the file may exist all the same; only a tombstone makes sure.
                 self._decide(metadata, str(error) if error is not None else "it was abandoned")
@@ -203,8 +219,10 @@ class Checkpoints:
         def done(abandoned: bool | None, error: Exception | None) -> None:
             if not self._attempt.runs(number):
                 return
-            if error is not None:
+            if isinstance(error, SupersededError):
                 self._attempt.fail(error)
+            elif error is not None:
+                self._doubt(metadata, reason)
             elif abandoned:
                 self._abort(metadata.checkpoint, reason)
             else:
@@ -212,37 +230,76 @@ class Checkpoints:
 
         self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
 
+    def _doubt(self, metadata: CheckpointMetadata, reason: str) -> None:
+        """The storage does not answer: go on without knowing, and decide before a restart.
+
+        If it exists all the same it is a cut like any other, and the next one covers it.
+        """
+        self.undecided.append(metadata.checkpoint)
+        self._retained.doubt(metadata)
+        self._abort(metadata.checkpoint, reason)
+
     def _completed(self, metadata: CheckpointMetadata) -> None:
         checkpoint, final = metadata.checkpoint, metadata.is_final()
-        if not self._coordinator.completed(checkpoint, self._clock.now_ms()):
+        if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
             return
+        self._enumerator_states.pop(checkpoint, None)
+        for older in self._coordinator.subsumed():
+            self._abort(older, f"checkpoint {checkpoint} was complete before it", counts=False)
         self.commits.add(metadata.committables)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
         self._results.completed(checkpoint)
-        self._references[checkpoint] = metadata.segment_paths()
+        self._retained.completed(metadata)
         self._discard_old()
         if final:
             self._coordinator.stop_triggering()
+        self._requests.completed(checkpoint)
         self._commit(final)
         if not final:
-            self._attempt.checkpoint_over()
+            self._over()
 
     def declined(self, message: Decline) -> None:
-        self._abort(message.checkpoint, message.reason)
+        subtask = self._names_of({SubtaskId(*message.subtask)})
+        self._abort(message.checkpoint, f"{subtask} declined it: {message.reason}")
 
-    def _abort(self, checkpoint: int, reason: str) -> None:
-        if self._coordinator.abort(checkpoint, reason):
-            log.warning("checkpoint %d failed: %s", checkpoint, reason)
-            self._attempt.tell_all(Abort(self._attempt.number, checkpoint))
-            self._attempt.checkpoint_over()
+    def _abort(self, checkpoint: int, reason: str, counts: bool = True) -> None:
+        now = self._clock.monotonic_ms()
+        if not self._coordinator.abort(checkpoint, reason, now, counts):
+            return
+        log.log(
+            logging.WARNING if counts else logging.INFO,
+            *("checkpoint %d failed: %s", checkpoint, reason),
+        )
+        self._enumerator_states.pop(checkpoint, None)
+        self._requests.failed(checkpoint, reason)
+        self._attempt.tell_all(Abort(self._attempt.number, checkpoint))
+        for older, pending in list(self._coordinator.pending.items()):
+            # A gate that hears of this abort lets older barriers pass too.
+            if older < checkpoint and not pending.writing:
+                self._abort(older, f"the later checkpoint {checkpoint} was given up", counts=False)
+        if counts and self._coordinator.too_many_failures():
+            most = self._job.checkpoints.tolerable_failures
+            self._attempt.fail(
+                CheckpointError(
+                    f"checkpoint {checkpoint} failed: {reason}; in a row, more than the "
+                    f"{most} that execution.checkpointing.tolerable-failed-checkpoints allows"
+                )
+            )
+            return
+        self._over()
+
+    def _over(self) -> None:
+        """There is room for the next one."""
+        self._attempt.checkpoint_over()
+        runs = self._attempt.runs(self._attempt.number)
+        if runs and self._requests.waiting and self._coordinator.has_room():
+            self._trigger()
 
     # --- afterwards ---------------------------------------------------------------------------
 
     def _discard_old(self) -> None:
-        gone = unreferenced(self._references, self._job.checkpoints.retained)
+        gone = self._retained.take_superfluous(self._coordinator.needed())
         store = self._store()
-        for checkpoint in gone:
-            del self._references[checkpoint]
 
         def discard() -> None:
             for checkpoint, segments in gone.items():

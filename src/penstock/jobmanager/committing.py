@@ -8,6 +8,7 @@ commits it. Committing is idempotent, so doing it once too often is harmless.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 
 from penstock.common import plain
@@ -23,12 +24,12 @@ Committables = Mapping[str, tuple[Plain, ...]]
 class Commits:
     """The committers of a job and what they have yet to commit."""
 
-    def __init__(self, job: JobGraph, job_id: str) -> None:
+    def __init__(self, job: JobGraph, job_id: str, last_attempt: int = sys.maxsize) -> None:
         self._committers: dict[str, Committer] = {}
         for vertex in job.vertices:
             for node in vertex.nodes:
                 if isinstance(node.operator, SinkOperator):
-                    context = CommitterContext(job_id, node.uid)
+                    context = CommitterContext(job_id, node.uid, last_attempt)
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.coordinator import CheckpointSettings
+from penstock.checkpoint.lineage import attempts_before
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.settings import RuntimeSettings
 from penstock.graph.execution_graph import ExecutionGraph
@@ -34,6 +35,25 @@ class Job:
     store: CheckpointStore | None = None
     restart: RestartStrategy = field(default_factory=NoRestart)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    restore_path: str | None = None
+    """A checkpoint to begin with, if the job has none of its own."""
+    named: bool = False
+    """Whether the id was chosen by somebody, who may choose it again."""
+
+    def claimed(self) -> Job:
+        """This job, taken over by this driver from any that had it before.
+
+        CheckpointDirectoryError if its checkpoints cannot be written.
+        """
+        if self.store is None:
+            return self
+        self.store.prepare()
+        return replace(self, store=self.store.claim())
+
+    @property
+    def attempts_before(self) -> int:
+        """The number of the last attempt that an earlier driver can have made."""
+        return attempts_before(self.store.generation) if self.store is not None else 0
 
     @property
     def name(self) -> str:

@@ -13,37 +13,37 @@ Nothing of an old attempt counts: messages carry their attempt, slots carry thei
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
-from penstock.connectors.source import SplitEnumerator
 from penstock.errors import (
     ChannelBrokenError,
-    CorruptCheckpointError,
+    CheckpointError,
     NotEnoughSlotsError,
     PenstockError,
     SlotLostError,
+    SupersededError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
 from penstock.jobmanager.alignment import Alignment
 from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.deployment import deployments
+from penstock.jobmanager.endings import HOPELESS, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.liveness import Liveness
+from penstock.jobmanager.liveness import Liveness, liveness_of
+from penstock.jobmanager.manual_requests import Answer
+from penstock.jobmanager.phases import Phase
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.recovery import StartPoint, find_start, settle_output
+from penstock.jobmanager.recovery import StartPoint, find_start
+from penstock.jobmanager.sources import Sources, close_all
 from penstock.network.messages import (
     Acknowledge,
-    AssignSplits,
     AtEnd,
-    Channel,
     Decline,
-    Deploy,
     EmitCredit,
     Emitted,
     EndAttempt,
@@ -58,24 +58,9 @@ from penstock.network.messages import (
     Stopped,
     SubtaskMetrics,
     SubtaskReport,
-    credits_of,
 )
 
 log = logging.getLogger(__name__)
-
-
-class Phase(enum.Enum):
-    """What the JobMaster is waiting for."""
-
-    CREATED = "created"
-    LAUNCHING = "slots to register"
-    RECOVERING = "the start point"
-    STARTING = "slots to start"
-    RUNNING = "nothing: the job runs"
-    STOPPING = "slots to stop the attempt"
-    UNLAUNCHING = "the launch to end"
-    WAITING = "the restart delay"
-    ENDED = "nothing: the job is over"
 
 
 class JobMaster:
@@ -95,14 +80,15 @@ class JobMaster:
         self._deadline: int | None = None
         self._launch = 0
         self._launched = False
-        self._attempt = 0
+        self._attempt = job.attempts_before
         self._failures = 0
+        self._restarts = job.restart.begin(environment.chance)
         self._restart_at = 0
         self._slots: dict[int, tuple[str, int]] = {}
         self._waiting_for: set[int] = set()
         self._addresses: dict[int, str] = {}
         self._start: StartPoint | None = None
-        self._enumerators: dict[int, SplitEnumerator] = {}
+        self._sources = Sources(self._graph)
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
         self._withheld: list[tuple[int, EmitCredit]] = []
         self._reports: dict[SubtaskId, SubtaskReport] = {}
@@ -123,12 +109,21 @@ class JobMaster:
             self._set_status(JobStatus.CANCELLING)
             self._end(JobStatus.CANCELED)
 
+    def trigger_checkpoint(self, answer: Answer) -> None:
+        """Take a checkpoint as soon as there is room for one; `answer` hears what became of it."""
+        if self._phase is Phase.RUNNING:
+            self._checkpoints.request(answer)
+        else:
+            answer(
+                None, CheckpointError(f"no checkpoint was taken: the job is {self.status.value}")
+            )
+
     def progress(self) -> Progress:
         beats = self._liveness.latest()
         counts = self._checkpoints.counts
         return Progress(
             self.status,
-            self._attempt,
+            self._attempt - self.job.attempts_before,
             self._failures,
             counts.completed,
             counts.failed,
@@ -136,6 +131,7 @@ class JobMaster:
             self._metrics(),
             dict(self._slots),
             sum(beat.strangers for beat in beats.values()),
+            self._checkpoints.history(),
             dict(self._reports),
         )
 
@@ -169,7 +165,7 @@ class JobMaster:
         elif self._phase is not Phase.ENDED:
             if isinstance(error, NotEnoughSlotsError):
                 # Cores that were there before come back when Spark has replaced what was lost.
-                self._fail(error, slot_lost=True, restart=self._attempt > 0)
+                self._fail(error, slot_lost=True, restart=self._attempt > self.job.attempts_before)
             else:
                 reason = str(error) if error is not None else "its task ended"
                 self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)
@@ -179,7 +175,7 @@ class JobMaster:
             self._environment.tell(message.launch, message.slot, Leave())
             return
         self._slots[message.slot] = (message.host, message.pid)
-        self._liveness.heard(message.slot, self._clock.now_ms())
+        self._liveness.heard(message.slot, self._clock.monotonic_ms())
         if len(self._slots) == self._graph.slots:
             self._begin_attempt()
 
@@ -193,11 +189,11 @@ class JobMaster:
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
             if attempt != self._attempt or self._phase is not Phase.RECOVERING:
-                _close_all(start.enumerators if start is not None else {})
+                close_all(start.enumerators if start is not None else {})
                 return
             if start is None:
                 assert error is not None
-                hopeless = isinstance(error, CorruptCheckpointError)
+                hopeless = isinstance(error, HOPELESS)
                 self._fail(_as_penstock(error), restart=not hopeless)
             else:
                 self._recovered(start)
@@ -212,7 +208,7 @@ class JobMaster:
             self.notes.append(note)
         self._start = start
         self._checkpoints.restored(start)
-        self._enumerators = start.enumerators
+        self._sources.begin(start.enumerators)
         self._at_end.clear()
         self._withheld.clear()
         self._reports.clear()
@@ -230,21 +226,9 @@ class JobMaster:
         self._addresses[message.slot] = message.address
         if len(self._addresses) == self._graph.slots:
             assert self._start is not None
-            for slot in self._slots:
-                restored: dict[tuple[int, int], SubtaskSnapshot] = {
-                    subtask: self._start.restored[subtask]
-                    for subtask in self._graph.subtasks_of_slot(slot)
-                    if subtask in self._start.restored
-                }
-                peers = {peer: self._addresses[peer] for peer in self._graph.peers(slot)}
-                deploy = Deploy(
-                    self._attempt,
-                    self.job.settings,
-                    self.job.store,
-                    restored,
-                    self._checkpoints.carried(restored.values()),
-                    peers,
-                )
+            for slot, deploy in deployments(
+                self.job, self._attempt, self._start, self._addresses, self._checkpoints.carried
+            ):
                 self._environment.tell(self._launch, slot, deploy)
 
     def _running(self, message: Running) -> None:
@@ -255,7 +239,8 @@ class JobMaster:
             self._set_status(JobStatus.RUNNING)
             self._checkpoints.attempt_started(self._start)
             try:
-                self._announce_discovery(self._start)
+                for word in self._sources.first_words(self._attempt, self._start):
+                    self._tell_subtask(SubtaskId(*word.subtask), word)
             except Exception as error:
                 self._fail(_as_penstock(error))
             self.checkpoint_over()
@@ -273,7 +258,7 @@ class JobMaster:
                 self._environment.tell(launch, message.slot, Leave())
             return
         if isinstance(message, Heartbeat):
-            self._liveness.heard(message.slot, self._clock.now_ms())
+            self._liveness.heard(message.slot, self._clock.monotonic_ms())
         if message.attempt != self._attempt:
             return
         if isinstance(message, Stopped):
@@ -289,27 +274,12 @@ class JobMaster:
 
     def _split_request(self, message: SplitRequest) -> None:
         subtask = SubtaskId(*message.subtask)
-        enumerator = self._enumerators[subtask.vertex]
         try:
-            splits = enumerator.next_splits(subtask.index)
-            ask_again_ms = enumerator.ask_again_ms(subtask.index)
+            answer = self._sources.answer(self._attempt, subtask)
         except Exception as error:
             self._fail(_as_penstock(error))
             return
-        # Assignments and triggers travel in order, so a split is in the enumerator's part of a
-        # checkpoint or in the reader's, never in both or neither.
-        self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits, ask_again_ms))
-
-    def _announce_discovery(self, start: StartPoint) -> None:
-        """Tell readers when to ask: one that was restored with splits may never run out of them."""
-        for vertex, enumerator in self._enumerators.items():
-            for index in range(self._graph.job.vertex(vertex).parallelism):
-                subtask = SubtaskId(vertex, index)
-                restored = start.restored.get(subtask)
-                ask_again_ms = enumerator.ask_again_ms(index)
-                if restored is not None and not restored.finished and ask_again_ms is not None:
-                    answer = AssignSplits(self._attempt, subtask, [], ask_again_ms)
-                    self._tell_subtask(subtask, answer)
+        self._tell_subtask(subtask, answer)
 
     def _emitted(self, message: Emitted) -> None:
         self._checkpoints.emitted(message)
@@ -330,7 +300,7 @@ class JobMaster:
             # A heartbeat may have been on its way for longer than the last word of a subtask.
             if subtask not in self._at_end:
                 self._reports[SubtaskId(*subtask)] = report
-        lost = self._liveness.heartbeat(message, self._clock.now_ms())
+        lost = self._liveness.heartbeat(message, self._clock.monotonic_ms())
         if lost is not None and self._phase is Phase.RUNNING:
             self._fail(
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
@@ -381,21 +351,13 @@ class JobMaster:
         final, job, checkpoints = self._final, self.job, self._checkpoints
         self._enter(Phase.ENDED, None)
 
-        def settle() -> None:
-            if final is JobStatus.FINISHED:
-                # All output is out; a slot that was given up may have begun files since.
-                checkpoints.commits.abort_others({})
-            else:
-                settle_output(job, checkpoints.commits, checkpoints.undecided)
-            if job.store is not None and (final is not JobStatus.FAILED or job.store.in_memory):
-                job.store.discard_all()
-
         def done(_: None, error: Exception | None) -> None:
             if error is not None:
                 log.warning("the job's files could not all be settled: %s", error)
             self._set_status(final)
 
-        self._environment.io.submit(settle, done)
+        error = self.error
+        self._environment.io.submit(lambda: settle(job, checkpoints, final, error), done)
 
     # --- failure ------------------------------------------------------------------------------
 
@@ -411,7 +373,8 @@ class JobMaster:
             return
         self._attempt_ended()
         self._failures += 1
-        delay = self.job.restart.delay_ms(self._failures) if restart else None
+        restart = restart and not isinstance(error, SupersededError)
+        delay = self._restarts.failed(self._clock.monotonic_ms()) if restart else None
         if delay is None:
             self._set_status(JobStatus.FAILING)
             self._end(JobStatus.FAILED, error)
@@ -419,7 +382,7 @@ class JobMaster:
         log.warning("attempt %d failed, the job restarts: %s", self._attempt, error)
         self.error = error
         self._set_status(JobStatus.RESTARTING)
-        self._restart_at = self._clock.now_ms() + delay
+        self._restart_at = self._clock.monotonic_ms() + delay
         if slot_lost or len(self._slots) < self._graph.slots:
             self._unlaunch()
         else:
@@ -429,8 +392,7 @@ class JobMaster:
 
     def _attempt_ended(self) -> None:
         self._checkpoints.attempt_ended()
-        _close_all(self._enumerators)
-        self._enumerators = {}
+        self._sources.close()
 
     def _stopped(self, message: Stopped) -> None:
         self._waiting_for.discard(message.slot)
@@ -455,7 +417,7 @@ class JobMaster:
             self._wait()
 
     def _wait(self) -> None:
-        delay = max(0, self._restart_at - self._clock.now_ms())
+        delay = max(0, self._restart_at - self._clock.monotonic_ms())
         self._enter(Phase.WAITING, delay)
         self.tick()
 
@@ -469,7 +431,7 @@ class JobMaster:
 
     def tick(self) -> None:
         """Do what is due by now."""
-        now = self._clock.now_ms()
+        now = self._clock.monotonic_ms()
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
             self._timed_out()
@@ -519,7 +481,7 @@ class JobMaster:
 
     def _enter(self, phase: Phase, timeout_ms: int | None) -> None:
         self._phase = phase
-        self._deadline = None if timeout_ms is None else self._clock.now_ms() + timeout_ms
+        self._deadline = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
 
     def _set_status(self, status: JobStatus) -> None:
         if status is not self.status:
@@ -534,16 +496,9 @@ class JobMaster:
         self._environment.tell(self._launch, self._graph.slot_of(subtask), message)
 
     def _new_liveness(self) -> Liveness:
-        receivers: dict[Channel, int] = {}
-        for subtask in self._subtasks:
-            for channel in self._graph.input_channels(subtask):
-                receivers[channel] = self._graph.slot_of(subtask)
-                sender = self._graph.sender_of(channel)
-                receivers[credits_of(channel)] = self._graph.slot_of(sender)
-        timeouts = self.job.timeouts
-        liveness = Liveness(timeouts.heartbeat, timeouts.channel, receivers)
+        liveness = liveness_of(self.job)
         for slot in self._slots:
-            liveness.heard(slot, self._clock.now_ms())
+            liveness.heard(slot, self._clock.monotonic_ms())
         return liveness
 
     # --- what checkpoints need to know of the attempt -----------------------------------------
@@ -556,10 +511,7 @@ class JobMaster:
         return number == self._attempt and self._phase is Phase.RUNNING
 
     def enumerator_states(self) -> dict[str, Plain]:
-        return {
-            self._graph.job.vertex(vertex).uid: enumerator.snapshot()
-            for vertex, enumerator in self._enumerators.items()
-        }
+        return self._sources.states()
 
     def fail(self, error: Exception) -> None:
         self._fail(_as_penstock(error))
@@ -580,14 +532,6 @@ class JobMaster:
         Decline: _declined,
         AtEnd: _subtask_at_end,
     }
-
-
-def _close_all(enumerators: dict[int, SplitEnumerator]) -> None:
-    for enumerator in enumerators.values():
-        try:
-            enumerator.close()
-        except Exception as error:
-            log.warning("an enumerator could not be closed: %s", error)
 
 
 def _as_penstock(error: BaseException) -> PenstockError:

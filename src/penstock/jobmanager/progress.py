@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.checkpoint.history import CheckpointRecord
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.messages import SubtaskMetrics, SubtaskReport
@@ -23,5 +24,7 @@ class Progress:
     slots: dict[int, tuple[str, int]]
     """Host and process id by slot."""
     strangers: int
+    checkpoints: tuple[CheckpointRecord[SubtaskId], ...] = ()
+    """The last checkpoints, oldest first."""
     reports: dict[SubtaskId, SubtaskReport] = field(default_factory=dict)
     """What user functions registered; see `penstock.jobmanager.reports`."""

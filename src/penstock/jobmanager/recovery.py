@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SubtaskSnapshot
+from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
-from penstock.errors import CorruptCheckpointError
+from penstock.errors import CorruptCheckpointError, ProgramError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
@@ -34,7 +35,9 @@ def find_start(
     job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
 ) -> StartPoint:
     """Settle all output, and say where the next attempt begins."""
+    imported = _import(job)
     metadata, notes = settle_output(job, commits, undecided, had_checkpoint)
+    notes = imported + notes
     return StartPoint(
         metadata.checkpoint if metadata is not None else 0,
         _snapshots(job.graph.job, metadata),
@@ -57,12 +60,16 @@ def settle_output(
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
         metadata, notes = job.store.newest()
+        _check_fits(job.graph.job, metadata)
+        # From here on an older driver's checkpoints lead nowhere, and if there is a newer driver
+        # nothing may be touched.
+        job.store.note_start(metadata.checkpoint if metadata is not None else 0)
         if notes and metadata is not None:
             notes.append(
                 f"the job goes on from checkpoint {metadata.checkpoint}; output that a later one "
                 "had committed comes again"
             )
-        if metadata is None and had_checkpoint:
+        if metadata is None and (had_checkpoint or notes):
             raise CorruptCheckpointError(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
             )
@@ -71,6 +78,38 @@ def settle_output(
     commits.commit(covered)
     commits.abort_others(covered)
     return metadata, notes
+
+
+def _import(job: Job) -> list[str]:
+    """Take over the checkpoint that the job is to begin with, unless it has one of its own."""
+    if job.store is None or job.restore_path is None:
+        return []
+    own, damaged = job.store.newest()
+    if own is None and not damaged:
+        import_checkpoint(job.store, job.restore_path)
+        return []
+    if own is not None and own.restored_from == job.restore_path:
+        return []
+    return [f"job {job.id} has checkpoints of its own, so {job.restore_path} is not used"]
+
+
+def _check_fits(job: JobGraph, metadata: CheckpointMetadata | None) -> None:
+    """ProgramError unless every part of the program finds itself in the checkpoint."""
+    if metadata is None:
+        return
+    where = f"checkpoint {metadata.checkpoint} does not fit the program"
+    for vertex in job.vertices:
+        found = metadata.vertices.get(vertex.uid)
+        if found is None:
+            raise ProgramError(f"{where}: it has no operator with uid {vertex.uid} ({vertex.name})")
+        if found.parallelism != vertex.parallelism:
+            raise ProgramError(
+                f"{where}: {vertex.name} (uid {vertex.uid}) had parallelism {found.parallelism} "
+                f"and has {vertex.parallelism} now"
+            )
+    for uid in metadata.vertices.keys() - {vertex.uid for vertex in job.vertices}:
+        name = metadata.vertices[uid].name
+        raise ProgramError(f"{where}: the program has no operator with uid {uid} ({name})")
 
 
 def _snapshots(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import queue
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from penstock.errors import JobCancelledError, JobFailedError
 from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
@@ -75,6 +77,10 @@ class JobRunner:
     def cancel(self) -> None:
         self._mail(self._master.cancel)
 
+    def trigger_checkpoint(self, answer: Answer) -> None:
+        """Ask for a checkpoint; `answer` is called from the JobMaster's thread."""
+        self._mail(lambda: self._master.trigger_checkpoint(answer))
+
     def client_moved(self) -> None:
         """The client took values."""
         self._mail(self._master.client_moved)
@@ -109,6 +115,7 @@ class JobRunner:
         finally:
             self._server.close()
             self.io.close()
+        self._run_mails()
         self._settle(master)
 
     def _update_progress(self, master: JobMaster) -> None:
@@ -122,7 +129,7 @@ class JobRunner:
         wakeup = self._master.next_wakeup_ms()
         if wakeup is None:
             return _LONGEST_SLEEP_MS
-        return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.now_ms()))
+        return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.monotonic_ms()))
 
     def _run_mails(self) -> None:
         while True:
@@ -179,6 +186,9 @@ class JobRunner:
 
     def client_keeps_up(self) -> bool:
         return self._listener.backlog() < _CLIENT_BACKLOG
+
+    def chance(self) -> float:
+        return random.random()
 
     def status_changed(self, status: JobStatus) -> None:
         for listener in self._listeners:

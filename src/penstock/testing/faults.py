@@ -135,7 +135,7 @@ class FaultyFileSystem(MemoryFileSystem):
     ) -> None:
         outcome = self._rng.choice(("not done", "done", "not done" if late is None else "late"))
         self.budget.spend(f"storage error: {what} {outcome}")
-        if what.startswith(("delete", "list")):
+        if what.startswith(("delete", "list")) or "/generation-" in what:
             self.failed_cleanups += 1
         if outcome == "done":
             action()

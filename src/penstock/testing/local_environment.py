@@ -92,9 +92,7 @@ class LocalEnvironment(StreamExecutionEnvironment):
             if any(not runner.result.done() for runner in self._runners):
                 raise ProgramError("with faults an environment runs one job at a time")
             self.filesystem.budget = FaultBudget(self._rates.budget)
-        if job.store is not None:
-            job.store.prepare()
-        job = replace(job, settings=self._finely_cut(job.settings))
+        job = replace(job.claimed(), settings=self._finely_cut(job.settings))
         runner = SimulatedRunner(job, self._seed, self._rates, self.filesystem, results)
         self._runners.append(runner)
         runner.start()

@@ -31,6 +31,9 @@ class ManualClock:
     def monotonic_ns(self) -> int:
         return self.now * 1_000_000
 
+    def monotonic_ms(self) -> int:
+        return self.now
+
 
 class _Wires:
     """A slot's end of the network: frames are encoded and arrive at once."""

@@ -49,7 +49,7 @@ class Scenario:
         env.set_max_parallelism(rng.choice((4, 128, 128)))
         self.program = ProgramBuilder(rng, env, self.filesystem.uri, seed, self.at_least_once)
         self.program.build()
-        self.job = self._job(rng, env._assemble(f"seed {seed}"))
+        self.job = self._job(rng, env._assemble(f"seed {seed}")).claimed()
         self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
         self.cancel_at = rng.randrange(1, 1500) if rng.random() < 0.04 else None
 
@@ -60,7 +60,14 @@ class Scenario:
         if self.checkpointing:
             interval = rng.choice((5, 5, 10, 20, 100))
             timeout = rng.choice((2000, 5000, 600_000))
-            checkpoints = CheckpointSettings(interval, mode, timeout, rng.randrange(1, 4))
+            checkpoints = CheckpointSettings(
+                interval,
+                mode,
+                timeout,
+                retained=rng.randrange(1, 4),
+                min_pause_ms=rng.choice((0, 0, 0, 15)),
+                max_concurrent=rng.choice((1, 1, 1, 2, 4)),
+            )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
             exactly_once=not self.at_least_once,
@@ -155,7 +162,9 @@ class Scenario:
         progress = self.simulation.master.progress()
         trouble = self.simulation.faults or progress.restarts
         hasty = self.job.checkpoints.timeout_ms < 60_000
-        if trouble or hasty or not progress.failed_checkpoints:
+        # One of several under way may be overtaken by the next.
+        several = self.job.checkpoints.max_concurrent > 1
+        if trouble or hasty or several or not progress.failed_checkpoints:
             return []
         return [f"{progress.failed_checkpoints} checkpoints failed for no reason"]
 

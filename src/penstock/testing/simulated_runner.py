@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import Future
 
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.runner import ResultListener, settle
 from penstock.testing.faults import FaultRates, FaultyFileSystem
@@ -39,6 +41,7 @@ class SimulatedRunner:
         self._filesystem = filesystem
         self._listener = listener
         self._cancelled = threading.Event()
+        self._asked: deque[Answer] = deque()
         self._moved = threading.Condition()
         self._progress = self.simulation.master.progress()
         self._thread = threading.Thread(target=self._run, name=f"simulated-{job.name}", daemon=True)
@@ -57,6 +60,16 @@ class SimulatedRunner:
         self._cancelled.set()
         self.client_moved()
 
+    def trigger_checkpoint(self, answer: Answer) -> None:
+        """Ask for a checkpoint at the next tick; `answer` is called from another thread."""
+        self._asked.append(answer)
+        if self.result.done():
+            self._ask()
+
+    def _ask(self) -> None:
+        while self._asked:
+            self.simulation.master.trigger_checkpoint(self._asked.popleft())
+
     def client_moved(self) -> None:
         """The client took values."""
         with self._moved:
@@ -74,6 +87,7 @@ class SimulatedRunner:
             while not simulation.over:
                 if self._cancelled.is_set():
                     simulation.master.cancel()
+                self._ask()
                 simulation.tick()
                 self._wait_for_client()
                 if simulation.ticks % _PICTURE_TICKS == 0:
@@ -84,6 +98,7 @@ class SimulatedRunner:
             return
         self._filesystem.armed = False
         self._progress = simulation.master.progress()
+        self._ask()
         settle(self.result, simulation.master, simulation.clock.now - began)
 
     def _wait_for_client(self) -> None:

@@ -121,6 +121,9 @@ class Simulation:
     def client_keeps_up(self) -> bool:
         return self.rng.random() < 0.7
 
+    def chance(self) -> float:
+        return self.rng.random()
+
     def status_changed(self, status: JobStatus) -> None:
         self.statuses.append(status)
 
@@ -335,10 +338,10 @@ class Simulation:
     def _expire(self) -> None:
         # As if the clock of the JobMaster had run faster: any moment may be too late.
         checkpoints = self.master._checkpoints
-        pending = checkpoints._coordinator.pending
-        if pending is not None and not pending.writing:
-            self._fault(f"gave checkpoint {pending.id} up")
-            checkpoints._abort(pending.id, "simulated: it expired")
+        waiting = [p.id for p in checkpoints._coordinator.pending.values() if not p.writing]
+        if waiting:
+            self._fault(f"gave checkpoint {waiting[0]} up")
+            checkpoints._abort(waiting[0], "simulated: it expired")
 
     def _any_process(self) -> SimulatedProcess:
         return self.processes[self.rng.choice(sorted(self.processes))]

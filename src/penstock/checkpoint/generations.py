@@ -1,0 +1,89 @@
+"""Generations: the objects by which drivers of one job id know of each other.
+
+<dir>/<job-id>/generation-3          the third driver has taken the job over, or: the job has ended
+<dir>/<job-id>/generation-3.start    the checkpoint that it began with
+
+Each is created if absent and never changed. A driver that finds a higher number than its own has
+been superseded. It always writes first and looks afterwards, so of two drivers at least one sees
+the other: docs/adr/0010-generations-keep-drivers-apart.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from penstock.checkpoint.sealed import seal, unseal
+from penstock.common.filesystem import FileSystem
+from penstock.errors import SupersededError
+
+_CLAIM = re.compile(r"generation-(\d+)")
+_START = re.compile(r"generation-(\d+)\.start")
+
+
+@dataclass(frozen=True)
+class Generations:
+    """The generation objects in the directory of one job."""
+
+    fs: FileSystem
+    root: str
+
+    def highest(self) -> int:
+        return max(self._numbers(_CLAIM), default=0)
+
+    def claim(self) -> int:
+        """Take the job over: from now on no older driver completes or commits anything."""
+        while True:
+            mine = self.highest() + 1
+            if self._create(f"generation-{mine}", {"ended": False}):
+                return mine
+
+    def check(self, mine: int) -> None:
+        """SupersededError if another driver has taken the job over, or ended it."""
+        highest = self.highest()
+        if highest > mine:
+            raise SupersededError(
+                f"the job was taken over: generation {highest} of its drivers is at work in "
+                f"{self.root}, and this one is generation {mine}; it commits nothing any more"
+            )
+
+    def note_start(self, mine: int, checkpoint: int) -> None:
+        """Note where generation `mine` begins; the first note stands."""
+        self._create(f"generation-{mine}.start", {"checkpoint": checkpoint})
+
+    def starts(self) -> dict[int, int]:
+        """The checkpoint that each generation began with; the end of a job begins with none."""
+        starts = {
+            number: int(self._read(f"generation-{number}.start")["checkpoint"])
+            for number in self._numbers(_START)
+        }
+        for number in self._numbers(_CLAIM):
+            if number not in starts and self._read(f"generation-{number}")["ended"]:
+                starts[number] = 0
+        return starts
+
+    def end(self, mine: int) -> None:
+        """Nobody goes on from here: what follows under this job id is a new beginning.
+
+        SupersededError if another driver has taken the job over before.
+        """
+        if not self._create(f"generation-{mine + 1}", {"ended": True}):
+            self.check(mine)
+
+    def forget(self, upto: int) -> None:
+        """Delete the objects of all generations up to this one."""
+        for name in self.fs.list(self.root):
+            match = _CLAIM.match(name)
+            if match and int(match[1]) <= upto:
+                self.fs.delete(f"{self.root}/{name}")
+
+    def _numbers(self, pattern: re.Pattern[str]) -> list[int]:
+        matches = (pattern.fullmatch(name) for name in self.fs.list(self.root))
+        return [int(match[1]) for match in matches if match]
+
+    def _create(self, name: str, content: dict[str, int] | dict[str, bool]) -> bool:
+        return self.fs.create(f"{self.root}/{name}", seal(content))
+
+    def _read(self, name: str) -> dict[str, int]:
+        path = f"{self.root}/{name}"
+        return unseal(self.fs.read(path), path)

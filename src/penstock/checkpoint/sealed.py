@@ -1,0 +1,42 @@
+"""Small JSON files with a format version and a checksum over their content; nothing is pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from penstock.errors import CheckpointFormatError, CorruptCheckpointError
+
+FORMAT = 1
+
+
+def seal(content: Any) -> bytes:
+    sealed = {"format": FORMAT, "sha256": _digest(content), "content": content}
+    return json.dumps(sealed, indent=1, sort_keys=True).encode()
+
+
+def unseal(data: bytes, path: str) -> dict[str, Any]:
+    """The content; CorruptCheckpointError if damaged, CheckpointFormatError if too new."""
+    if not data:
+        raise CorruptCheckpointError(f"{path} is cut short or not a checkpoint: it is empty")
+    try:
+        sealed = json.loads(data)
+        version, digest, content = sealed["format"], sealed["sha256"], sealed["content"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptCheckpointError(f"{path} is cut short or not a checkpoint") from error
+    if isinstance(version, int) and version > FORMAT:
+        raise CheckpointFormatError(
+            f"{path} has format {version}, and this version of Penstock reads formats up to "
+            f"{FORMAT}: use the version that wrote it, or a later one"
+        )
+    if version != FORMAT:
+        raise CorruptCheckpointError(f"{path} has format {version!r}, which there is not")
+    if digest != _digest(content):
+        raise CorruptCheckpointError(f"{path} was altered: its checksum does not match")
+    return content  # type: ignore[no-any-return]
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

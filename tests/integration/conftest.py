@@ -1,0 +1,75 @@
+"""Real servers, started by the tests on free ports of this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server, in a process of its own."""
+    try:
+        import moto.server  # noqa: F401
+        import s3fs  # noqa: F401
+    except ImportError:
+        if os.environ.get("CI"):
+            pytest.fail("s3fs and moto[server] are not installed")
+        pytest.skip("s3fs and moto[server] are not installed")
+    port = _free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 60
+        while not _answers(f"{address}/moto-api/"):
+            assert server.poll() is None, "the S3 server did not start"
+            assert time.monotonic() < deadline, "the S3 server does not answer"
+            time.sleep(0.1)
+        yield address
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URI of an empty bucket."""
+    from penstock.common.fsspec_filesystem import open_filesystem
+
+    for name, value in (
+        ("AWS_ENDPOINT_URL", s3_server),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    import s3fs
+
+    name = f"bucket-{uuid.uuid4().hex[:12]}"
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(name)
+    open_filesystem.cache_clear()
+    yield f"s3://{name}"
+    open_filesystem.cache_clear()

@@ -1,0 +1,98 @@
+"""Drivers that take a job over from others that are dead, paused, or still at work.
+
+PENSTOCK_SEEDS=100000 pytest tests/semantics/test_takeovers.py -n 2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from penstock.checkpoint.generations import Generations
+from penstock.checkpoint.store import CheckpointStore
+from penstock.connectors.file_sink import _FileCommitter
+from penstock.jobmanager import job
+from penstock.testing import takeovers
+from penstock.testing.faults import FaultRates
+from penstock.testing.takeovers import Fate, TakeoverScenario
+
+SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
+CHUNK = 25
+MANY_FAULTS = FaultRates(manifest_error=0.2, crash=0.003, storage_error=0.01, budget=30)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures on purpose need not be logged."""
+    caplog.set_level("CRITICAL", logger="penstock")
+
+
+@pytest.mark.timeout(CHUNK * 20)
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_whoever_comes_last_finishes_the_job(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, SEEDS)):
+        try:
+            TakeoverScenario(seed).run().verify()
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+
+
+def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
+    scenarios = [TakeoverScenario(seed).run() for seed in range(60)]
+    taken_over = [scenario for scenario in scenarios if scenario.fates]
+    assert len(taken_over) > 30
+    for fate in Fate:
+        assert sum(fate in scenario.fates for scenario in scenarios) >= 8
+    restored = [scenario for scenario in taken_over if scenario.simulation.restored]
+    assert len(restored) > 15, "too few go on from a checkpoint"
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+
+def nobody_looks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Generations, "check", lambda self, mine: None)
+
+
+def nobody_notes_where_it_begins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Generations, "note_start", lambda self, mine, checkpoint: None)
+
+
+def every_driver_counts_its_attempts_from_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(job, "attempts_before", lambda generation: 0)
+
+
+def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyPatch) -> None:
+    def note_start(self: CheckpointStore, checkpoint: int) -> None:
+        self._generations().note_start(self.generation, checkpoint)
+
+    patch.setattr(CheckpointStore, "note_start", note_start)
+    patch.setattr(CheckpointStore, "abandon", lambda self, checkpoint: True)
+    patch.setattr(_FileCommitter, "_is_ours", lambda self, name: name.startswith(self._owner))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        nobody_looks,
+        nobody_notes_where_it_begins,
+        every_driver_counts_its_attempts_from_one,
+        a_superseded_driver_aborts_the_output_of_its_successor,
+    ],
+)
+def test_some_seed_finds_the_bug(
+    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(takeovers, "_MOST_TICKS", 60_000)
+    bug(monkeypatch)
+    for seed in range(300):
+        try:
+            found = TakeoverScenario(seed, MANY_FAULTS).run().problems()
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            print(f"seed {seed}: {found[0][:300]}")
+            return
+    pytest.fail("no seed found it")
