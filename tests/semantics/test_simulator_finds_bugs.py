@@ -7,7 +7,6 @@ looks away.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -30,6 +29,7 @@ from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, Runtim
 from penstock.runtime.output import OutputChannel
 from penstock.runtime.slot import Slot
 from penstock.runtime.subtask import Subtask
+from penstock.state.entries import decode_entries
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import HashMapListState, HashMapValueState
 from penstock.state.timers import TimerQueue
@@ -162,8 +162,9 @@ def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
 def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     def restore(self: HashMapBackend, blocks: Any) -> None:
         for block in blocks:
-            kept, _ = pickle.loads(block.payload)
-            self.table(block.state, block.kind).entries.update(kept)
+            keys, values, _ = decode_entries(block.payload)
+            entries = self.table(block.state, block.kind).entries
+            entries.update(zip(keys, values, strict=True))
 
     patch.setattr(HashMapBackend, "restore", restore)
 

@@ -111,6 +111,9 @@ CHECKPOINTS_RETAINED = Option(
     1,
     ("state.checkpoints.num-retained", "execution.checkpointing.max-retained-checkpoints"),
 )
+CHECKPOINT_INCREMENTAL = Option(
+    "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)
+)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",
     one_of("none", "off", "disable", "fixed-delay"),

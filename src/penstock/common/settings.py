@@ -21,3 +21,7 @@ class RuntimeSettings:
     heartbeat_interval_ms: int = 500
     redact_records: bool = False
     """Leave records out of error messages."""
+    incremental: bool = True
+    """Checkpoints hold what changed since the last one, not everything."""
+    compaction_fanout: int = 8
+    """So many pieces of state of about one size are merged into one."""

@@ -70,6 +70,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
         redact_records=options.REDACT_RECORDS.read(values),
+        incremental=options.CHECKPOINT_INCREMENTAL.read(values),
     )
 
 

@@ -36,6 +36,7 @@ from penstock.runtime.operators import (
 )
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
+from penstock.runtime.segment_chain import ChainSettings
 from penstock.runtime.subtask import Subtask, SubtaskParts
 
 
@@ -217,8 +218,13 @@ class _Builder:
         if isinstance(spec, SinkOperator):
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
         if spec.keyed:
-            return RuntimeKeyedFunction(node, info, clock)
+            return RuntimeKeyedFunction(node, info, clock, self._chain_settings())
         return RuntimeFunction(node, info, clock)
+
+    def _chain_settings(self) -> ChainSettings:
+        settings, store = self._deploy.settings, self._deploy.store
+        readable = store is not None and not store.in_memory
+        return ChainSettings(settings.incremental, readable, settings.compaction_fanout)
 
     def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
         def wake() -> None:

@@ -372,6 +372,7 @@ class Subtask:
     def abort(self, checkpoint: int) -> None:
         if self.gate is not None:
             self.gate.abort(checkpoint)
+        self.snapshots.abort(checkpoint)
 
     # --- the slot's housekeeping --------------------------------------------------------------
 
