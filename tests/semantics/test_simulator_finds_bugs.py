@@ -18,6 +18,8 @@ import penstock.jobmanager.recovery as recovery
 import penstock.runtime.chain as chain
 import penstock.runtime.operators as operators
 import penstock.runtime.output as output
+import penstock.state.compaction as compaction
+import penstock.state.operator_state as operator_state
 from penstock.checkpoint.store import CheckpointStore
 from penstock.connectors.file_sink import _FileCommitter
 from penstock.connectors.generator import _GeneratorReader
@@ -27,11 +29,13 @@ from penstock.network.frames import FrameKind
 from penstock.runtime.gate import InputGate
 from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeSink
 from penstock.runtime.output import OutputChannel
+from penstock.runtime.segment_chain import SegmentChain
 from penstock.runtime.slot import Slot
 from penstock.runtime.subtask import Subtask
 from penstock.state.entries import decode_entries
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import HashMapListState, HashMapValueState
+from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.timers import TimerQueue
 from penstock.testing import simulator
 from penstock.testing.faults import FaultRates
@@ -209,6 +213,44 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RuntimeKeyedFunction, "restore", restore)
 
 
+@bug
+def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
+    original = compaction.merge_entries
+
+    def merge(kind: Any, payloads: Any, *, first: bool) -> Any:
+        return original(kind, payloads, first=True)
+
+    patch.setattr(compaction, "merge_entries", merge)
+
+
+@bug
+def compaction_prefers_what_is_older(patch: pytest.MonkeyPatch) -> None:
+    original = compaction.merge_entries
+
+    def merge(kind: Any, payloads: list[bytes], *, first: bool) -> Any:
+        return original(kind, payloads[::-1], first=first)
+
+    patch.setattr(compaction, "merge_entries", merge)
+
+
+@bug
+def a_merged_segment_hides_what_came_meanwhile(patch: pytest.MonkeyPatch) -> None:
+    def current(self: SegmentChain) -> Any:
+        return self._settled if self._replaced is None else (self._replaced[1],)
+
+    patch.setattr(SegmentChain, "_current", current)
+
+
+@bug
+def operator_state_is_not_restored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OperatorStateBackend, "restore", lambda self, segments, place: None)
+
+
+@bug
+def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(operator_state, "union", lambda parts: [e for p in parts for e in (*p, *p)])
+
+
 # --- output -----------------------------------------------------------------------------------
 
 
@@ -275,6 +317,11 @@ RATES = {
     "timers_are_not_restored": RESTORES,
     "shared_segments_are_deleted": RESTORES,
     "segments_are_restored_newest_first": RESTORES,
+    "compaction_forgets_removals_too_early": RESTORES,
+    "compaction_prefers_what_is_older": RESTORES,
+    "a_merged_segment_hides_what_came_meanwhile": RESTORES,
+    "operator_state_is_not_restored": RESTORES,
+    "union_state_is_given_out_twice": RESTORES,
     "results_of_a_failed_attempt_are_let_through": RESTORES,
     "splits_reach_the_reader_before_the_checkpoint": RESTORES,
     "recovery_does_not_commit_again": FaultRates(storage_error=0.05, budget=20),

@@ -1,6 +1,12 @@
 """User functions, by PyFlink's names."""
 
 from penstock.connectors.function_sink import SinkFunction
+from penstock.runtime.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from penstock.runtime.functions import (
     AggregateFunction,
     FilterFunction,
@@ -30,12 +36,16 @@ __all__ = [
     "AggregateFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",

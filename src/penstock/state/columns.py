@@ -4,10 +4,9 @@ A column says itself what it holds, by a letter at its front, so reading one nee
 Writing follows the declared type; values of types that nobody declared are pickled.
 
 >>> from penstock.common.typeinfo import Types
->>> data = encode_column(Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.LONG()]), [])
 >>> numbers = encode_column(Types.LIST(Types.LONG()), [[1, 2], [], [3, None]])
 >>> len(numbers), decode_column(numbers, 3)
-(13, [[1, 2], [], [3, None]])
+(14, [[1, 2], [], [3, None]])
 
 Nothing is lost: a whole number keeps all its digits whatever width was declared, and a float all
 its bits. A value that cannot be what was declared is a TypeMismatchError.

@@ -142,14 +142,12 @@ class _TableCapture:
     written: list[GroupBlock] | None = None
 
     def blocks(self) -> list[GroupBlock]:
-        self.write()
-        written, self.written = self.written, None
-        assert written is not None
-        return written
+        if self.written is None:
+            self.write()
+        assert self.written is not None
+        return self.written
 
     def write(self) -> None:
-        if self.written is not None:
-            return
         schema = schema_of(self.type_info)
         groups: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
         most = self.max_parallelism
