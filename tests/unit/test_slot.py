@@ -17,6 +17,9 @@ from penstock.errors import ChannelBrokenError, StorageError
 from penstock.network.frames import FrameKind
 from penstock.network.messages import Abort, Acknowledge, AtEnd, Complete, Decline, Failed
 from penstock.runtime.segment_chain import MAX_SEGMENT_CHAIN
+from penstock.state.entries import decode_entries
+from penstock.state.schema import PICKLED
+from penstock.state.segments import decode_segment
 
 
 def one(value):
@@ -443,6 +446,42 @@ class FedReader(OnceReader):
         taken = list(self.values)
         self.values.clear()
         return taken
+
+
+class Keeps(KeyedProcessFunction):
+    """Keeps what cannot be written, until the next record comes."""
+
+    def open(self, runtime_context):
+        self.held = runtime_context.get_state(ValueStateDescriptor("held", PICKLED))
+
+    def process_element(self, value, ctx):
+        self.held.update((lambda: 1) if value == "bad" else value)
+        yield value
+
+
+def test_a_job_goes_on_after_a_checkpoint_that_could_not_be_written(cluster, store):
+    source = Fed()
+
+    def build(env):
+        stream = env.from_source(source, NONE, "fed").key_by(len)
+        stream.process(Keeps()).name("keeper").uid("keeper").sink_to(CollectSink())
+
+    running = cluster(build, store=store).run()
+    for checkpoint, value in enumerate(["one", "bad", "two"], 1):
+        source.values.append(value)
+        running.subtask(0).source_woken()
+        running.run().trigger(checkpoint, confirmed=min(1, checkpoint - 1))
+        running.run()
+    [declined] = running.of(Decline)
+    assert declined.checkpoint == 2
+    assert declined.reason.startswith("operator 'keeper': state 'held' of key 3 cannot be written")
+    assert running.collected() == ["one", "bad", "two"] and not running.failures()
+    [first], [first_again, delta] = (
+        running.snapshots(checkpoint)[1, 0].operators["keeper"].segments for checkpoint in (1, 3)
+    )
+    assert first == first_again, "the declined one is not built upon"
+    [block] = decode_segment(store.read_segment(delta.path), range(128))
+    assert decode_entries(block.payload)[:2] == ([3], ["two"])
 
 
 def chain_lengths(cluster, store, **settings):

@@ -74,12 +74,16 @@ def decode_column(data: bytes, count: int) -> list[Any]:
 
 def write_column(parts: Parts, kind: TypeInformation, values: Sequence[Any]) -> None:
     """Append the bytes of a column to `parts`."""
+    if not values:
+        # Any column of numbers will do: it takes one byte.
+        parts.append(b"b")
+        return
     types = set(map(type, values))
     if _NONE in types:
         parts.append(b"N")
         parts.append(bytes([value is not None for value in values]))
-        values = [value for value in values if value is not None]
-        types.discard(_NONE)
+        write_column(parts, kind, [value for value in values if value is not None])
+        return
     _writer(kind)(parts, kind, values, types)
 
 

@@ -29,8 +29,8 @@ FANOUT = 8
 def plan(sizes: Sequence[int], fanout: int = FANOUT) -> range | None:
     """Which segments of a chain, given by size, to merge now; they are neighbours.
 
-    As long as it is followed, what is stored is at most twice the largest segment and a few deltas,
-    and the chain's length is `fanout` times the logarithm of its size.
+    As long as it is followed, a chain has fewer than `fanout` segments, or all of them together
+    are less than twice the base; and it never has four times `fanout`.
     """
     count = len(sizes)
     if count < fanout:
