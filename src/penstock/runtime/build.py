@@ -182,6 +182,8 @@ class _Builder:
             if node.uid in snapshot.operators:
                 assert self._store is not None, "what is restored was stored"
                 operator.restore(snapshot.operators[node.uid], self._store)
+            if isinstance(operator, RuntimeFunction):
+                operator.times.watermark = snapshot.watermark
         info = self._info(vertex.head, subtask)
         edges = self._graph.job.outputs(vertex.id)
         self._open(vertex.head, subtask, lambda: self._built.helpers.open(vertex, edges, info))

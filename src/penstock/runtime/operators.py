@@ -255,12 +255,14 @@ class RuntimeKeyedFunction(RuntimeFunction):
             self.chain.restored(keyed)
 
     def open(self) -> None:
+        restored = self.times.watermark
         self.timers = self.times = KeyedTimerService(
             self.key_context,
             self._clock,
             TimerQueue(self.state.table("__processing_timers", "timers")),
             TimerQueue(self.state.table("__event_timers", "timers")),
         )
+        self.times.watermark = restored
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()

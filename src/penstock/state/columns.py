@@ -21,7 +21,7 @@ import pickle
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -287,20 +287,20 @@ class ColumnReader:
     def _texts(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
         text = self._sized().decode("utf-8", "surrogatepass")
-        texts = list(_pieces(text, lengths))
+        texts = _pieces(text, lengths)
         parse = _PARSED.get(letter)
         return texts if parse is None else list(map(parse, texts))
 
     def _bytes(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
-        return list(_pieces(self._sized(), lengths))
+        return _pieces(self._sized(), lengths)
 
     def _instants(self, letter: bytes, count: int) -> list[Any]:
         return list(map(Instant, self.column(count), self.column(count)))
 
     def _lists(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
-        return list(_pieces(self.column(sum(lengths)), lengths))
+        return _pieces(self.column(sum(lengths)), lengths)
 
     def _maps(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
@@ -331,11 +331,9 @@ class ColumnReader:
         return pickle.loads(self._sized())  # type: ignore[no-any-return]
 
 
-def _pieces(whole: Any, lengths: list[int]) -> Iterator[Any]:
-    start = 0
-    for end in accumulate(lengths):
-        yield whole[start:end]
-        start = end
+def _pieces(whole: Any, lengths: list[int]) -> list[Any]:
+    ends = list(accumulate(lengths))
+    return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 _PARSED: dict[bytes, Callable[[str], Any]] = {
