@@ -215,22 +215,19 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
-    original = compaction.merge_entries
+    original = compaction.Merge.__init__
 
-    def merge(kind: Any, payloads: Any, *, first: bool) -> Any:
-        return original(kind, payloads, first=True)
+    def init(self: compaction.Merge, segments: Any, groups: range, *, first: bool) -> None:
+        original(self, segments, groups, first=True)
 
-    patch.setattr(compaction, "merge_entries", merge)
+    patch.setattr(compaction.Merge, "__init__", init)
 
 
 @bug
 def compaction_prefers_what_is_older(patch: pytest.MonkeyPatch) -> None:
     original = compaction.merge_entries
-
-    def merge(kind: Any, payloads: list[bytes], *, first: bool) -> Any:
-        return original(kind, payloads[::-1], first=first)
-
-    patch.setattr(compaction, "merge_entries", merge)
+    reverse = lambda kind, payloads: original(kind, payloads[::-1])  # noqa: E731
+    patch.setattr(compaction, "merge_entries", reverse)
 
 
 @bug

@@ -182,15 +182,13 @@ def test_entries_come_back(entries, removed):
 @given(st.lists(st.dictionaries(st.integers(0, 5), st.none() | st.integers()), max_size=6))
 def test_merged_entries_are_what_all_of_them_say(deltas):
     """A None is a removal."""
-    payloads, live, said = [], {}, {}
+    payloads, live = [], {}
     for delta in deltas:
         kept = {k: v for k, v in delta.items() if v is not None}
         gone = [k for k, v in delta.items() if v is None]
         payloads.append(encode_entries(LONG, list(kept), list(kept.values()), gone))
         live = {k: v for k, v in (live | delta).items() if v is not None}
-        said |= delta
-    for first in (True, False):
-        merged = merge_entries(LONG, payloads, first=first)
-        keys, values, gone = ([], [], []) if merged is None else decode_entries(merged)
-        assert dict(zip(keys, values, strict=True)) == live
-        assert set(gone) == (set() if first else {k for k, v in said.items() if v is None})
+    merged = merge_entries(LONG, payloads)
+    assert (merged is None) == (not live)
+    keys, values, gone = ([], [], []) if merged is None else decode_entries(merged)
+    assert dict(zip(keys, values, strict=True)) == live and gone == []

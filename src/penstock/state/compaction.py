@@ -1,9 +1,10 @@
 """Compaction: which segments of a chain to merge, and the merging.
 
 A chain of segments is read from its oldest, the base, to its newest delta. Merging keeps a restore
-short and bounds what is stored, and costs time in proportion to the bytes that go in. So deltas
-are merged with deltas of about their size, and with the base only when together they are as large
-as it is: an entry is rewritten a few times in its life, not at every checkpoint.
+short and bounds what is stored. Deltas of about one size are *joined*, block after block as they
+are, which costs no more than copying their bytes. When all deltas together are as large as the
+base, everything is *merged*: entries are decoded and only the newest of each key is kept. So an
+entry that changed is decoded about twice in its life and encoded once, whatever the state's size.
 
 >>> plan([1000, 10, 10, 10], fanout=4), plan([1000, 10, 10, 10, 10], fanout=4)
 (None, range(1, 5))
@@ -17,6 +18,7 @@ a time, so that whoever runs it can do other things in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.state.entries import has_removals, merge_entries
 from penstock.state.schema import type_of
@@ -52,12 +54,14 @@ class Merge:
 
     def __init__(self, segments: Sequence[bytes], groups: range, *, first: bool) -> None:
         """With `first` the oldest of them is the base of its chain."""
-        self._first = first
         self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
         self._merged: list[GroupBlock] = []
         for data in segments:
             for block in decode_segment(data, groups):
-                self._waiting.setdefault((block.state, block.group), []).append(block)
+                if first:
+                    self._waiting.setdefault((block.state, block.group), []).append(block)
+                else:
+                    self._merged.append(block)
         self._order = sorted(self._waiting, reverse=True)
 
     def step(self, size: int) -> bool:
@@ -65,21 +69,19 @@ class Merge:
         while self._order and size > 0:
             blocks = self._waiting.pop(self._order.pop())
             size -= sum(len(block.payload) for block in blocks)
-            merged = self._merge(blocks)
+            merged = _merge(blocks)
             if merged is not None:
                 self._merged.append(merged)
         return bool(self._order)
 
-    def _merge(self, blocks: list[GroupBlock]) -> GroupBlock | None:
-        newest = blocks[-1]
-        if len(blocks) == 1 and not (self._first and has_removals(newest.payload)):
-            return newest
-        payloads = [block.payload for block in blocks]
-        payload = merge_entries(type_of(newest.schema), payloads, first=self._first)
-        if payload is None:
-            return None
-        return GroupBlock(newest.state, newest.kind, newest.group, payload, newest.schema)
-
     def blocks(self) -> list[GroupBlock]:
         """All blocks of the one segment, once no step is left."""
         return self._merged
+
+
+def _merge(blocks: list[GroupBlock]) -> GroupBlock | None:
+    newest = blocks[-1]
+    if len(blocks) == 1 and not has_removals(newest.payload):
+        return newest
+    payload = merge_entries(type_of(newest.schema), [block.payload for block in blocks])
+    return None if payload is None else replace(newest, payload=payload)

@@ -51,27 +51,18 @@ def has_removals(payload: bytes) -> bool:
     return bool(removed)
 
 
-def merge_entries(kind: TypeInformation, payloads: Iterable[bytes], *, first: bool) -> bytes | None:
+def merge_entries(kind: TypeInformation, payloads: Iterable[bytes]) -> bytes | None:
     """Blocks of one state and key group, oldest first, as one; None if nothing is left.
 
-    With `first` nothing lies below them, so removals need no longer be remembered.
+    The oldest is the first there is: what was removed is gone, and need not be remembered.
     """
     entries: dict[Any, Any] = {}
-    removed: dict[Any, None] = {}
     for payload in payloads:
-        keys, values, gone = decode_entries(payload)
+        keys, values, removed = decode_entries(payload)
         entries.update(zip(keys, values, strict=True))
-        if removed:
-            for key in keys:
-                removed.pop(key, None)
-        for key in gone:
+        for key in removed:
             entries.pop(key, None)
-            removed[key] = None
-    if first:
-        removed.clear()
-    if not entries and not removed:
-        return None
-    return encode_entries(kind, list(entries), list(entries.values()), list(removed))
+    return encode_entries(kind, list(entries), list(entries.values())) if entries else None
 
 
 def unwritable(
