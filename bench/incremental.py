@@ -1,20 +1,22 @@
 """What a checkpoint costs when few keys change: bytes, the pause, compaction, and the way back.
 
 One subtask's state, of many keys with values of 100 bytes, goes through checkpoint after checkpoint
-to files, each after a job has changed 1 % of the keys, ten times each. Everything is the engine's
-code and runs in one thread here, so that its processor time can be told apart: the job itself, the
-pause (the synchronous part), writing, and compaction. Two kinds of values: strings of a declared
-type, and lists that nobody declared, which can change in place and are pickled.
+to files, each after a job has changed 1 % of the keys, ten times each. The job takes records out of
+frames, finds their keys, calls a function and puts what it gives into frames again, as a subtask
+does. Everything runs in one thread here, so that processor time can be told apart: the job with its
+checkpoints, the pause in them (the synchronous part), and compaction. Two kinds of values: strings
+of a declared type, and lists that nobody declared, which can change in place and are pickled.
 
     python -m bench.incremental --keys 2000000
 """
 
 import argparse
+import pickle
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,17 +76,22 @@ class Subtask:
         self.checkpoint = 0
         self.last: Any = None
 
-    def write(self, key: str, number: int) -> None:
-        self.context.key = key
-        text = f"{number:0100d}"
-        if self.declared:
-            self.state.update(text)
-            return
+    def process(self, frame: bytes) -> bytes:
+        """A frame of records in, a frame of results out."""
+        results = []
+        for record in pickle.loads(frame):
+            self.context.key = record["key"]
+            results.extend(self.process_element(record))
+        return pickle.dumps(results, protocol=5)
+
+    def process_element(self, record: dict[str, Any]) -> Iterator[tuple[str, int]]:
         held = self.state.value()
-        if held is None:
-            self.state.update([text])
+        text = f"{record['number']:0100d}"
+        if self.declared or held is None:
+            self.state.update(text if self.declared else [text])
         else:
             held[0] = text  # in place
+        yield record["key"], record["number"]
 
     def take(self) -> None:
         """One checkpoint: cut, stored, confirmed."""
@@ -129,17 +136,16 @@ def measure(keys: int, checkpoints: int, declared: bool) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         store = CheckpointStore(folder, "job")
         subtask = Subtask(store, declared)
-        for number, name in enumerate(names):
-            subtask.write(name, number)
+        for frame in frames(names):
+            subtask.process(frame)
         subtask.take()
         full_size = subtask.spent.sizes[0]
         subtask.spent = Spent()
         for _ in range(checkpoints):
-            chosen = rng.sample(names, int(keys * CHANGED))
+            sent = list(frames(rng.sample(names, int(keys * CHANGED)) * TOUCHES))
             began = time.thread_time()
-            for _ in range(TOUCHES):
-                for name in chosen:
-                    subtask.write(name, 1)
+            for frame in sent:
+                subtask.process(frame)
             subtask.spent.job += time.thread_time() - began
             subtask.take()
         spent = subtask.spent
@@ -152,6 +158,14 @@ def measure(keys: int, checkpoints: int, declared: bool) -> Result:
             len(subtask.last.segments),
             stored / full_size,
         )
+
+
+def frames(names: Sequence[str]) -> Iterator[bytes]:
+    """A record for each name, in frames of 512."""
+    for start in range(0, len(names), 512):
+        part = names[start : start + 512]
+        records = [{"key": name, "number": start + i} for i, name in enumerate(part)]
+        yield pickle.dumps(records, protocol=5)
 
 
 def full_serialization(subtask: Subtask) -> float:
@@ -169,8 +183,8 @@ def recovery(store: CheckpointStore, snapshot: Any, declared: bool) -> float:
         began = time.monotonic()
         decoded = []
         for handle in snapshot.segments:
-            for block in decode_segment(store.read_segment(handle.path), GROUPS):
-                decoded.append(decode_entries(block.payload))
+            blocks = decode_segment(store.read_segment(handle.path), GROUPS)
+            decoded.extend(decode_entries(block.payload) for block in blocks)
         plain = time.monotonic() - began
         decoded.clear()
         fresh = Subtask(store, declared)

@@ -48,21 +48,37 @@ class Origin:
 
 
 def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> bytes:
-    states: dict[str, int] = {}
-    listed: list[dict[str, Any]] = []
+    states = _States()
     index, payloads, offset = [], [], 0
     for block in blocks:
-        described = _describe(block)
-        identity = json.dumps(described, sort_keys=True)
-        if identity not in states:
-            states[identity] = len(listed)
-            listed.append(described)
-        index.append([states[identity], block.group, offset, len(block.payload)])
+        index.append([states.number(block), block.group, offset, len(block.payload)])
         payloads.append(block.payload)
         offset += len(block.payload)
-    content = {"origin": vars(origin or Origin()), "states": listed, "blocks": index}
+    content = {"origin": vars(origin or Origin()), "states": states.listed, "blocks": index}
     head = json.dumps(content, separators=(",", ":")).encode()
     return b"".join([_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *payloads])
+
+
+class _States:
+    """The states of a segment under construction: each is described once."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, Any]] = []
+        # By identity first: a state's many blocks share one schema, which is kept alive meanwhile.
+        self._known: dict[tuple[str, str, int], int] = {}
+        self._schemas: list[Schema] = []
+
+    def number(self, block: GroupBlock) -> int:
+        """The place of the block's state in the list."""
+        key = (block.state, block.kind, id(block.schema))
+        number = self._known.get(key)
+        if number is None:
+            described = _describe(block)
+            if described not in self.listed:
+                self.listed.append(described)
+            number = self._known[key] = self.listed.index(described)
+            self._schemas.append(block.schema)
+        return number
 
 
 def _describe(block: GroupBlock) -> dict[str, Any]:
