@@ -253,3 +253,16 @@ def test_a_segment_says_which_state_is_pickled(checkpoint):
         "__event_timers": ("timers", "pickle"),
         "__processing_timers": ("timers", "pickle"),
     }
+
+
+@pytest.mark.parametrize(
+    "key", ["execution.checkpointing.incremental", "state.backend.incremental"]
+)
+def test_a_key_of_the_configuration_makes_checkpoints_full(key):
+    def incremental(values):
+        with invoked(Invocation(file=values)):
+            env = StreamExecutionEnvironment()
+        env.from_collection([1]).print()
+        return env._assemble("job").settings.incremental
+
+    assert incremental({}) and not incremental({key: "false"})
