@@ -16,7 +16,7 @@ import pytest
 from penstock.checkpoint.coordinator import CheckpointSettings
 from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.checkpoint.store import CheckpointStore
-from penstock.common import Types, WatermarkStrategy
+from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import (
     AggregateFunction,
     CheckpointedFunction,
@@ -260,8 +260,8 @@ def test_a_segment_says_which_state_is_pickled(checkpoint):
 )
 def test_a_key_of_the_configuration_makes_checkpoints_full(key):
     def incremental(values):
-        with invoked(Invocation(file=values)):
-            env = StreamExecutionEnvironment()
+        with invoked(Invocation(file={})):
+            env = StreamExecutionEnvironment(Configuration.from_dict(values))
         env.from_collection([1]).print()
         return env._assemble("job").settings.incremental
 
