@@ -14,6 +14,8 @@ import sys
 
 import pytest
 
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.testing.scenarios import Scenario
 
 SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "1200"))
@@ -40,12 +42,26 @@ def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
             )
 
 
-def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
+def test_the_seeds_reach_what_they_are_meant_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    compacted: list[bool] = []
+    original = SegmentChain.end_compaction
+
+    def end(self: SegmentChain, old: Handles, new: SegmentHandle | None) -> None:
+        compacted.append(new is not None)
+        original(self, old, new)
+
+    monkeypatch.setattr(SegmentChain, "end_compaction", end)
     scenarios = [Scenario(seed).run() for seed in range(150)]
     completed = [s.simulation.master.progress().completed_checkpoints for s in scenarios]
     assert sum(count >= 3 for count in completed) > 150 * 0.35, "too few checkpoints per run"
     assert sum(bool(s.simulation.restored) for s in scenarios) > 150 * 0.15, "too few restores"
     assert sum(bool(s.simulation.faults) for s in scenarios) > 150 * 0.3, "too few faults"
+    assert sum(compacted) > 150, "too few compactions"
+    assert not all(compacted), "a compaction must fail now and then"
+    crashed = [f for s in scenarios for f in s.simulation.faults if "-merged" in f]
+    assert crashed, "something must go wrong while a merged segment is written or deleted"
+    held = [s for s in scenarios if any("HoldBack" in line for line in s.program.lines)]
+    assert sum(bool(s.simulation.restored) for s in held) > 2, "operator state is not restored"
     finished_clean = [s for s in scenarios if not s.simulation.faults]
     assert finished_clean, "some runs must have no faults at all"
 

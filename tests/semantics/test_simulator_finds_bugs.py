@@ -7,7 +7,6 @@ looks away.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,8 @@ import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
 import penstock.runtime.operators as operators
 import penstock.runtime.output as output
+import penstock.state.compaction as compaction
+import penstock.state.operator_state as operator_state
 from penstock.checkpoint.store import CheckpointStore
 from penstock.connectors.file_sink import _FileCommitter
 from penstock.connectors.generator import _GeneratorReader
@@ -28,10 +29,13 @@ from penstock.network.frames import FrameKind
 from penstock.runtime.gate import InputGate
 from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeSink
 from penstock.runtime.output import OutputChannel
+from penstock.runtime.segment_chain import SegmentChain
 from penstock.runtime.slot import Slot
 from penstock.runtime.subtask import Subtask
+from penstock.state.entries import decode_entries
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import HashMapListState, HashMapValueState
+from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.timers import TimerQueue
 from penstock.testing import simulator
 from penstock.testing.faults import FaultRates
@@ -163,8 +167,9 @@ def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
 def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     def restore(self: HashMapBackend, blocks: Any) -> None:
         for block in blocks:
-            kept, _ = pickle.loads(block.payload)
-            self.table(block.state, block.kind).entries.update(kept)
+            keys, values, _ = decode_entries(block.payload)
+            entries = self.table(block.state, block.kind).entries
+            entries.update(zip(keys, values, strict=True))
 
     patch.setattr(HashMapBackend, "restore", restore)
 
@@ -207,6 +212,41 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
         original(self, replace(snapshot, segments=snapshot.segments[::-1]), store)
 
     patch.setattr(RuntimeKeyedFunction, "restore", restore)
+
+
+@bug
+def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
+    original = compaction.Merge.__init__
+
+    def init(self: compaction.Merge, segments: Any, groups: range, *, first: bool) -> None:
+        original(self, segments, groups, first=True)
+
+    patch.setattr(compaction.Merge, "__init__", init)
+
+
+@bug
+def compaction_prefers_what_is_older(patch: pytest.MonkeyPatch) -> None:
+    original = compaction.merge_entries
+    reverse = lambda kind, payloads: original(kind, payloads[::-1])  # noqa: E731
+    patch.setattr(compaction, "merge_entries", reverse)
+
+
+@bug
+def a_merged_segment_hides_what_came_meanwhile(patch: pytest.MonkeyPatch) -> None:
+    def current(self: SegmentChain) -> Any:
+        return self._settled if self._replaced is None else (self._replaced[1],)
+
+    patch.setattr(SegmentChain, "_current", current)
+
+
+@bug
+def operator_state_is_not_restored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OperatorStateBackend, "restore", lambda self, segments, place: None)
+
+
+@bug
+def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(operator_state, "union", lambda parts: [e for p in parts for e in (*p, *p)])
 
 
 # --- output -----------------------------------------------------------------------------------
@@ -275,6 +315,11 @@ RATES = {
     "timers_are_not_restored": RESTORES,
     "shared_segments_are_deleted": RESTORES,
     "segments_are_restored_newest_first": RESTORES,
+    "compaction_forgets_removals_too_early": RESTORES,
+    "compaction_prefers_what_is_older": RESTORES,
+    "a_merged_segment_hides_what_came_meanwhile": RESTORES,
+    "operator_state_is_not_restored": RESTORES,
+    "union_state_is_given_out_twice": RESTORES,
     "results_of_a_failed_attempt_are_let_through": RESTORES,
     "splits_reach_the_reader_before_the_checkpoint": RESTORES,
     "recovery_does_not_commit_again": FaultRates(storage_error=0.05, budget=20),

@@ -16,7 +16,10 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ChannelBrokenError, StorageError
 from penstock.network.frames import FrameKind
 from penstock.network.messages import Abort, Acknowledge, AtEnd, Complete, Decline, Failed
-from penstock.runtime.operators import MAX_SEGMENT_CHAIN
+from penstock.runtime.segment_chain import MAX_SEGMENT_CHAIN
+from penstock.state.entries import decode_entries
+from penstock.state.schema import PICKLED
+from penstock.state.segments import decode_segment
 
 
 def one(value):
@@ -445,27 +448,82 @@ class FedReader(OnceReader):
         return taken
 
 
-def test_a_chain_of_deltas_is_written_anew_before_it_grows_long(cluster, store):
+class Keeps(KeyedProcessFunction):
+    """Keeps what cannot be written, until the next record comes."""
+
+    def open(self, runtime_context):
+        self.held = runtime_context.get_state(ValueStateDescriptor("held", PICKLED))
+
+    def process_element(self, value, ctx):
+        self.held.update((lambda: 1) if value == "bad" else value)
+        yield value
+
+
+def test_a_job_goes_on_after_a_checkpoint_that_could_not_be_written(cluster, store):
+    source = Fed()
+
+    def build(env):
+        stream = env.from_source(source, NONE, "fed").key_by(len)
+        stream.process(Keeps()).name("keeper").uid("keeper").sink_to(CollectSink())
+
+    running = cluster(build, store=store).run()
+    for checkpoint, value in enumerate(["one", "bad", "two"], 1):
+        source.values.append(value)
+        running.subtask(0).source_woken()
+        running.run().trigger(checkpoint, confirmed=min(1, checkpoint - 1))
+        running.run()
+    [declined] = running.of(Decline)
+    assert declined.checkpoint == 2
+    assert declined.reason.startswith("operator 'keeper': state 'held' of key 3 cannot be written")
+    assert running.collected() == ["one", "bad", "two"] and not running.failures()
+    [first], [first_again, delta] = (
+        running.snapshots(checkpoint)[1, 0].operators["keeper"].segments for checkpoint in (1, 3)
+    )
+    assert first == first_again, "the declined one is not built upon"
+    [block] = decode_segment(store.read_segment(delta.path), range(128))
+    assert decode_entries(block.payload)[:2] == ([3], ["two"])
+
+
+def chain_lengths(cluster, store, **settings):
+    """Checkpoint by checkpoint, each confirmed: how many segments the state is in."""
     source = Fed()
 
     def build(env):
         stream = env.from_source(source, NONE, "fed").key_by(one)
         stream.process(Count()).uid("count").sink_to(CollectSink())
 
-    running, lengths = cluster(build, store=store).run(), []
-    for checkpoint in range(1, 21):
+    running, lengths = cluster(build, store=store, **settings).run(), []
+    for checkpoint in range(1, 41):
         source.values += ["always", f"once-{checkpoint}"]
         running.subtask(0).source_woken()
         running.run().trigger(checkpoint, checkpoint - 1)
         snapshots = running.run().snapshots(checkpoint)
         lengths.append(len(snapshots[1, 0].operators["count"].segments))
+    restored = {tuple(subtask): snapshot for subtask, snapshot in snapshots.items()}
+    carried = {p: d for ack in running.of(Acknowledge) for p, d in ack.segments.items()}
+    again = cluster(build, store=store, restored=restored, segments=carried).run()
+    source.values += ["always", "once-1", "once-40", "new"]
+    again.subtask(0).source_woken()
+    assert again.run().collected() == [("always", 41), ("once-1", 2), ("once-40", 2), ("new", 1)]
+    return lengths
+
+
+def test_a_chain_of_deltas_is_compacted_before_it_grows_long(cluster, store):
+    lengths = chain_lengths(cluster, store)
+    assert lengths[:8] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert min(lengths[8:]) == 3, "eight were merged into one"
+    assert 1 not in lengths[1:], "nothing is written in full again"
+    assert max(lengths) < 16
+
+
+def test_a_chain_that_lies_in_memory_is_written_anew_before_it_grows_long(cluster):
+    lengths = chain_lengths(cluster, CheckpointStore(MEMORY, "job"))
     assert lengths[:9] == [1, 2, 3, 4, 5, 6, 7, 8, 1]
     assert max(lengths) == MAX_SEGMENT_CHAIN
-    restored = {tuple(subtask): snapshot for subtask, snapshot in snapshots.items()}
-    again = cluster(build, store=store, restored=restored).run()
-    source.values += ["always", "once-1", "once-20", "new"]
-    again.subtask(0).source_woken()
-    assert again.run().collected() == [("always", 21), ("once-1", 2), ("once-20", 2), ("new", 1)]
+
+
+def test_checkpoints_that_are_not_incremental_are_full(cluster, store):
+    assert set(chain_lengths(cluster, store, incremental=False)) == {1}
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])

@@ -19,6 +19,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import StateError
+from penstock.state import hashmap
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import decode_segment, encode_segment
@@ -72,7 +73,7 @@ class Keyed:
         return self.backend.get_state(DESCRIPTORS[kind])
 
     def delta(self, checkpoint, full=False):
-        return self.backend.cut(checkpoint, full)
+        return list(self.backend.cut(checkpoint, full))
 
     @classmethod
     def restored(cls, *deltas, groups=ALL_GROUPS):
@@ -248,6 +249,23 @@ def test_an_accumulator_that_is_changed_in_place_is_in_the_next_delta(keyed):
     assert found == 1.5
 
 
+def test_an_accumulator_that_is_the_result_may_be_changed_in_place(keyed):
+    class Gathered(Average):
+        def get_result(self, accumulator):
+            return accumulator
+
+    keyed.context.key = "k"
+    descriptor = AggregatingStateDescriptor("g", Gathered(), ANY)
+    state = keyed.backend.get_state(descriptor)
+    state.add(1)
+    base = keyed.delta(1)
+    keyed.backend.confirm(1)
+    state.get().append("more")
+    copy = Keyed.restored(base, keyed.delta(2))
+    copy.context.key = "k"
+    assert copy.backend.get_state(descriptor).get() == [1, 1, "more"]
+
+
 @pytest.mark.parametrize("value", ["s", 1, 1.5, True, b"b", datetime.date(2024, 1, 1)])
 def test_reading_an_immutable_value_writes_nothing(keyed, value):
     keyed.state("value").update(value)
@@ -359,9 +377,46 @@ def test_saved_state_cannot_come_back_as_another_kind(keyed):
         copy.backend.get_state(ListStateDescriptor("v", ANY))
 
 
+def test_saved_state_cannot_come_back_as_another_type(keyed):
+    keyed.context.key = "k"
+    keyed.backend.get_state(ValueStateDescriptor("x", Types.LONG())).update(1)
+    copy = Keyed.restored(keyed.delta(1))
+    with pytest.raises(StateError, match=r"'x' was saved with the type LONG and .* STRING"):
+        copy.backend.get_state(ValueStateDescriptor("x", Types.STRING()))
+    again = Keyed.restored(keyed.delta(2))
+    again.context.key = "k"
+    assert again.backend.get_state(ValueStateDescriptor("x", ANY)).value() == 1
+
+
+def test_values_that_cannot_change_are_written_after_the_cut(keyed, monkeypatch):
+    def not_yet(*args):
+        raise AssertionError("encoded on the loop")
+
+    keyed.context.key = "k"
+    state = keyed.backend.get_state(ValueStateDescriptor("x", Types.STRING()))
+    state.update("before")
+    with monkeypatch.context() as patch:
+        patch.setattr(hashmap, "encode_entries", not_yet)
+        captured = keyed.backend.cut(1, full=False)
+    state.update("after")
+    copy = Keyed.restored(list(captured))
+    copy.context.key = "k"
+    assert copy.backend.get_state(ValueStateDescriptor("x", Types.STRING())).value() == "before"
+
+
+def test_what_could_not_be_written_is_in_the_next_delta(keyed):
+    keyed.state("value", "good").update([1])
+    keyed.state("value", "bad").update(lambda: 1)
+    with pytest.raises(StateError, match="of key 'bad'"):
+        keyed.delta(1)
+    keyed.state("value", "bad").clear()
+    copy = Keyed.restored(keyed.delta(2))
+    assert copy.state("value", "good").value() == [1]
+
+
 def test_a_value_that_cannot_be_written_names_its_state(keyed):
     keyed.state("value").update(lambda: 1)
-    with pytest.raises(StateError, match="state 'v' cannot be written"):
+    with pytest.raises(StateError, match=r"state 'v' of key 'k' cannot be written: .*lambda"):
         keyed.delta(1)
 
 

@@ -145,6 +145,9 @@ RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )
 JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
+CHECKPOINT_INCREMENTAL = Option(
+    "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)
+)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",
     one_of("none", "off", "disable", "fixed-delay", "exponential-delay", "failure-rate"),

@@ -78,17 +78,20 @@ MEANINGS = {
         "A checkpoint that takes longer is given up",
     ),
     "execution.checkpointing.dir": Meaning(
-        "Where checkpoints go; driver and slots must see the same directory under it. Without "
-        "it checkpoints are kept in the driver's memory and end with it",
-        values="path or `file://` URI",
+        'Where checkpoints go: a path, `file://`, `s3://bucket/path` (with `pip install "'
+        'penstock[s3]"`; address and keys as for any AWS client, for example in '
+        "`AWS_ENDPOINT_URL`), or another object store of fsspec. Driver and slots must see the "
+        "same directory under it. Without it checkpoints are kept in the driver's memory and end "
+        "with it",
+        values="path or URI",
     ),
     "execution.checkpointing.num-retained": Meaning(
         "How many complete checkpoints are kept while the job runs",
     ),
     "restart-strategy.type": Meaning(
-        "What follows a failure. When it is not set: with checkpoints the job restarts without "
-        "limit after the delay below, without checkpoints it fails",
-        values="`none`, `off`, `disable` or `fixed-delay`",
+        "What follows a failure. When it is not set: with checkpoints `exponential-delay`, "
+        "without checkpoints the job fails",
+        values="`none`, `off`, `disable`, `fixed-delay`, `exponential-delay` or `failure-rate`",
     ),
     "restart-strategy.fixed-delay.attempts": Meaning(
         "How many restarts `fixed-delay` allows",
@@ -110,6 +113,69 @@ MEANINGS = {
         "How `execute()` shows the running job on stderr: a live table, a line now and then, "
         "or nothing; `auto` is the table in a terminal or a notebook and lines elsewhere",
         values="`auto`, `table`, `lines` or `off`",
+    ),
+    "execution.checkpointing.min-pause": Meaning(
+        "The shortest time from the end of one checkpoint to the start of the next",
+    ),
+    "execution.checkpointing.max-concurrent-checkpoints": Meaning(
+        "How many checkpoints may be under way; one, if there is a pause",
+    ),
+    "execution.checkpointing.tolerable-failed-checkpoints": Meaning(
+        "When more checkpoints in a row fail (declined, expired, not stored), the attempt fails",
+        values="integer or `infinite`",
+        default="`infinite`",
+    ),
+    "execution.checkpointing.externalized-checkpoint-retention": Meaning(
+        "What becomes of checkpoints when the job ends: deleted in any case, kept when it "
+        "fails, or also when it is cancelled. A finished job keeps none",
+        values="`NO_EXTERNALIZED_CHECKPOINTS`, `DELETE_ON_CANCELLATION` or "
+        "`RETAIN_ON_CANCELLATION`",
+    ),
+    "execution.state-recovery.path": Meaning(
+        "A retained checkpoint to begin with: a `chk-N` directory or its `_metadata`. It is "
+        "copied, so the original may be deleted. A job that has checkpoints of its own goes on "
+        "from those. `penstock run -s`",
+        values="path or URI",
+    ),
+    "pipeline.jobid": Meaning(
+        "The id of the job; without it every start has a new one. The next start under the same "
+        "id goes on from the newest checkpoint. `penstock run --job-id`",
+        values="letters, digits, `-`, `_`, `.`",
+    ),
+    "execution.checkpointing.incremental": Meaning(
+        "A checkpoint writes what changed since the last one and refers to the rest; `false`: "
+        "everything, every time",
+    ),
+    "restart-strategy.exponential-delay.initial-backoff": Meaning(
+        "The time between the first failure and the next attempt",
+    ),
+    "restart-strategy.exponential-delay.max-backoff": Meaning(
+        "The longest that it grows to",
+    ),
+    "restart-strategy.exponential-delay.backoff-multiplier": Meaning(
+        "By how much it grows with each failure",
+        values="number",
+    ),
+    "restart-strategy.exponential-delay.reset-backoff-threshold": Meaning(
+        "After so long without a failure it is short again",
+    ),
+    "restart-strategy.exponential-delay.jitter-factor": Meaning(
+        "The part of a delay by which chance makes it longer or shorter",
+        values="number",
+    ),
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff": Meaning(
+        "Restarts without such a quiet time, after which the job fails",
+        values="integer or `infinite`",
+        default="`infinite`",
+    ),
+    "restart-strategy.failure-rate.max-failures-per-interval": Meaning(
+        "Failures that an interval may see",
+    ),
+    "restart-strategy.failure-rate.failure-rate-interval": Meaning(
+        "The interval",
+    ),
+    "restart-strategy.failure-rate.delay": Meaning(
+        "The time between a failure and the next attempt",
     ),
     "penstock.late-records": Meaning(
         "What becomes of a record that comes after all its [windows](windows.md) were closed, "

@@ -28,6 +28,11 @@ from penstock.errors import UnsupportedKeyError
 
 DEFAULT_MAX_PARALLELISM = 128
 
+NO_GROUP = -1
+"""In the place of a key group, for state that belongs to a subtask as a whole and to no key."""
+UNION_GROUP = -2
+"""The same, where on restore every subtask is given what all of them had."""
+
 _MASK = 0xFFFFFFFF
 
 

@@ -25,3 +25,7 @@ class RuntimeSettings:
     """A record that is too late for its windows fails the job; else it is dropped and counted."""
     redact_records: bool = False
     """Leave records out of error messages."""
+    incremental: bool = True
+    """Checkpoints hold what changed since the last one, not everything."""
+    compaction_fanout: int = 8
+    """So many pieces of state of about one size are merged into one."""

@@ -61,4 +61,5 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(values),
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
+        incremental=options.CHECKPOINT_INCREMENTAL.read(values),
     )

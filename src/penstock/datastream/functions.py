@@ -7,6 +7,12 @@ from penstock.runtime.async_functions import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
 )
+from penstock.runtime.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
 from penstock.runtime.functions import (
     AggregateFunction,
     FilterFunction,
@@ -52,6 +58,8 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
@@ -60,6 +68,8 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",

@@ -1,4 +1,4 @@
-"""Keyed state, by PyFlink's names."""
+"""Keyed state and operator state, by PyFlink's names."""
 
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
@@ -20,6 +20,7 @@ from penstock.state.interfaces import (
     State,
     ValueState,
 )
+from penstock.state.operator_state import OperatorStateStore
 
 __all__ = [
     "AggregatingState",
@@ -31,6 +32,7 @@ __all__ = [
     "MapState",
     "MapStateDescriptor",
     "MergingState",
+    "OperatorStateStore",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",

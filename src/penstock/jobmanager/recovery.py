@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.union_state import share_union_state
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
 from penstock.errors import CorruptCheckpointError, ProgramError
@@ -120,7 +121,7 @@ def _snapshots(
     return {
         SubtaskId(vertex.id, index): snapshot
         for vertex in job.vertices
-        for index, snapshot in enumerate(metadata.vertices[vertex.uid].subtasks)
+        for index, snapshot in enumerate(share_union_state(metadata.vertices[vertex.uid].subtasks))
     }
 
 

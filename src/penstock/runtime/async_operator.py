@@ -7,21 +7,20 @@ after a restore: a call may happen more than once, its result counts once.
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from penstock.common.clock import Clock
-from penstock.errors import ResultShapeError, StateError
+from penstock.common.typeinfo import Types
+from penstock.errors import ResultShapeError
 from penstock.graph.operators import AsyncOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.async_queue import AsyncQueue, Call
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.operators import RuntimeFunction
-from penstock.state.segments import NO_GROUP, GroupBlock
-
-KIND = "async"
+from penstock.state.descriptors import ListStateDescriptor
+from penstock.state.segments import GroupBlock
 
 
 class CallExecutor(Protocol):
@@ -126,22 +125,15 @@ class RuntimeAsync(RuntimeFunction):
             await asyncio.sleep(retry.get_backoff_time_millis(attempt) / 1000)
             attempt += 1
 
-    def _whole(self) -> list[GroupBlock]:
-        waiting = list(self.queue.waiting())
-        try:
-            payload = pickle.dumps(waiting, protocol=5)
-        except Exception as error:
-            raise StateError(
-                f"a record that waits for an asynchronous call cannot be written: {error}"
-            ) from error
-        own = [] if not waiting else [GroupBlock("__waiting", KIND, NO_GROUP, payload)]
-        return [*super()._whole(), *own]
+    def open(self) -> None:
+        waiting = ListStateDescriptor("__waiting", Types.PICKLED_BYTE_ARRAY())
+        self._waiting = self.operator_state.get_list_state(waiting)
+        self.restored = list(self._waiting.get() or ())
+        super().open()
 
-    def _take_over(self, blocks: list[GroupBlock]) -> None:
-        super()._take_over([block for block in blocks if block.kind != KIND])
-        for block in blocks:
-            if block.kind == KIND:
-                self.restored.extend(pickle.loads(block.payload))
+    def _own_state(self, checkpoint: int) -> list[GroupBlock]:
+        self._waiting.update(list(self.queue.waiting()))
+        return super()._own_state(checkpoint)
 
     def close(self) -> None:
         for cancel in self._cancels.values():

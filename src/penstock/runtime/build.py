@@ -42,6 +42,7 @@ from penstock.runtime.operators import (
 )
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
+from penstock.runtime.segment_chain import ChainSettings
 from penstock.runtime.subtask import Subtask, SubtaskParts
 
 
@@ -210,6 +211,8 @@ class _Builder:
             if node.uid in snapshot.operators:
                 assert self._store is not None, "what is restored was stored"
                 operator.restore(snapshot.operators[node.uid], self._store)
+            if isinstance(operator, RuntimeFunction):
+                operator.times.watermark = snapshot.watermark
         info = self._info(vertex.head, subtask)
         edges = self._graph.job.outputs(vertex.id)
         self._open(vertex.head, subtask, lambda: self._built.helpers.open(vertex, edges, info))
@@ -252,8 +255,13 @@ class _Builder:
             calls = self._environment.calls or IoCalls(self._environment.io)
             return RuntimeAsync(node, info, clock, calls)
         if spec.keyed:
-            return RuntimeKeyedFunction(node, info, clock)
+            return RuntimeKeyedFunction(node, info, clock, self._chain_settings())
         return RuntimeFunction(node, info, clock)
+
+    def _chain_settings(self) -> ChainSettings:
+        settings, store = self._deploy.settings, self._deploy.store
+        readable = store is not None and not store.in_memory
+        return ChainSettings(settings.incremental, readable, settings.compaction_fanout)
 
     def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
         def wake() -> None:

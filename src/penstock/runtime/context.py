@@ -18,8 +18,8 @@ from penstock.runtime.functions import (
     TimerService,
 )
 from penstock.runtime.reporting import OperatorReport
+from penstock.state.backend import KeyedStateBackend
 from penstock.state.descriptors import StateDescriptor
-from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.table import StateTable
 from penstock.state.timers import TimerQueue
@@ -44,7 +44,7 @@ class OperatorContext(RuntimeContext):
         self,
         name: str,
         info: SubtaskInfo,
-        backend: HashMapBackend | None,
+        backend: KeyedStateBackend | None,
         report: OperatorReport | None,
     ) -> None:
         self._name = name

@@ -7,18 +7,18 @@ it returns is finished off the loop, by `store`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
-from penstock.common.keys import groups_of_subtask
+from penstock.common.keys import NO_GROUP, UNION_GROUP, groups_of_subtask
 from penstock.common.plain import Plain
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
-from penstock.errors import SinkError, StorageError
+from penstock.errors import SinkError, StateError, StorageError
 from penstock.graph.operators import BroadcastProcessOperator, FunctionOperator, ReduceOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.broadcast_context import (
@@ -26,6 +26,12 @@ from penstock.runtime.broadcast_context import (
     ReadingContext,
     ReadingTimerContext,
     WritingContext,
+)
+from penstock.runtime.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
 )
 from penstock.runtime.context import (
     ElementContext,
@@ -38,15 +44,13 @@ from penstock.runtime.context import (
 )
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.reporting import OperatorReport
-from penstock.state.broadcast import KIND as BROADCAST
-from penstock.state.broadcast import BroadcastBackend
+from penstock.runtime.segment_chain import ChainSettings, SegmentChain
+from penstock.state.backend import KeyedStateBackend
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
-from penstock.state.segments import GroupBlock, decode_segment, encode_segment
+from penstock.state.operator_state import OperatorStateBackend
+from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment
 from penstock.state.timers import TimerQueue
-
-MAX_SEGMENT_CHAIN = 8
-"""After so many deltas a checkpoint writes everything again, so that a restore stays short."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +59,35 @@ class OperatorCut:
 
     uid: str
     checkpoint: int
+    name: str = ""
     base: tuple[SegmentHandle, ...] = ()
-    blocks: tuple[GroupBlock, ...] = ()
+    blocks: Iterable[GroupBlock] = ()
+    """Keyed state: what changed upon `base`."""
     groups: range = range(0)
+    own: tuple[GroupBlock, ...] = ()
+    """Operator state."""
+    origin: Origin | None = None
     splits: tuple[Plain, ...] = ()
     prepare: Callable[[], list[Plain]] | None = None
 
     def store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
         """Make it durable; called once, off the loop. Also returns the bytes written."""
+        try:
+            keyed = list(self.blocks)
+        except StateError as error:
+            raise located(self.name, error) from error
+        parts = [(name, keyed, self.groups)]
+        for group, suffix in ((NO_GROUP, "own"), (UNION_GROUP, "union")):
+            blocks = [block for block in self.own if block.group == group]
+            parts.append((f"{name}-{suffix}", blocks, range(group, group + 1)))
         segments, size = self.base, 0
-        if self.blocks:
-            assert store is not None, "state is cut for checkpoints only, and those have a store"
-            data = encode_segment(list(self.blocks))
-            path = store.write_segment(name, data)
-            segments += (SegmentHandle.of(path, data, self.groups),)
-            size = len(data)
+        for part_name, blocks, groups in parts:
+            if blocks:
+                assert store is not None, "state is cut for checkpoints only, and those have one"
+                data = encode_segment(blocks, self.origin)
+                path = store.write_segment(part_name, data)
+                segments += (SegmentHandle.of(path, data, groups),)
+                size += len(data)
         return OperatorSnapshot(segments, self.splits, self.committables()), size
 
     def committables(self) -> tuple[Plain, ...]:
@@ -80,6 +98,11 @@ class OperatorCut:
             return tuple(self.prepare())
         except StorageError as error:
             raise SinkError(f"a sink cannot prepare its output: {error}") from error
+
+
+def located(operator: str, error: StateError) -> StateError:
+    """The error with the operator whose state it is."""
+    return StateError(f"operator {operator!r}: {error.message}")
 
 
 class RuntimeOperator:
@@ -105,23 +128,31 @@ class RuntimeOperator:
     def confirm(self, checkpoint: int) -> None:
         """`checkpoint` is complete."""
 
+    def abort(self, checkpoint: int) -> None:
+        """`checkpoint` will never be complete."""
+
     def close(self) -> None:
         """Release everything; called also after a failure, and then perhaps without `open`."""
 
 
 class RuntimeFunction(RuntimeOperator):
-    """An operator around a user function."""
+    """An operator around a user function, with the state that has no key."""
 
     def __init__(self, node: StreamNode, info: SubtaskInfo, clock: Clock) -> None:
         super().__init__(node, info)
         assert isinstance(node.operator, FunctionOperator)
         self.operator: FunctionOperator = node.operator
-        self.backend: HashMapBackend | None = None
+        self.backend: KeyedStateBackend | None = None
         self.times = Times(clock)
-        self.broadcast: BroadcastBackend | None = None
-        if isinstance(self.operator, BroadcastProcessOperator):
-            self.broadcast = BroadcastBackend(self.operator.states)
+        self.origin = Origin(info.subtask, info.parallelism)
+        broadcasts = isinstance(self.operator, BroadcastProcessOperator)
+        names = self.operator.states if isinstance(self.operator, BroadcastProcessOperator) else ()
+        self.operator_state = OperatorStateBackend(names)
+        self.broadcast = self.operator_state.broadcast if broadcasts else None
+        self._clock = clock
+        self._restored = False
         self._opened = False
+        self._undecided: set[int] = set()
 
     def element_context(self) -> Any:
         """What a function with a context is called with for records of the first input."""
@@ -136,27 +167,56 @@ class RuntimeFunction(RuntimeOperator):
         return self.element_context()
 
     def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
-        for handle in snapshot.segments:
-            data = store.read_segment(handle.path)
-            handle.verify(data)
-            self._take_over(list(decode_segment(data, range(0))))
-
-    def _take_over(self, blocks: list[GroupBlock]) -> None:
-        for block in blocks:
-            if block.kind == BROADCAST and self.broadcast is not None:
-                self.broadcast.restore(block)
+        self._restored = True
+        handles = [handle for handle in snapshot.segments if handle.first_group < 0]
+        self.operator_state.restore([_read(handle, store) for handle in handles], self.origin)
 
     def cut(self, checkpoint: int) -> OperatorCut:
-        return OperatorCut(self.node.uid, checkpoint, blocks=tuple(self._whole()))
+        return OperatorCut(
+            self.node.uid,
+            checkpoint,
+            self.node.name,
+            own=tuple(self._own_state(checkpoint)),
+            origin=self.origin,
+        )
 
-    def _whole(self) -> list[GroupBlock]:
-        """State that is written in full every time."""
-        return [] if self.broadcast is None else self.broadcast.blocks()
+    def _own_state(self, checkpoint: int) -> list[GroupBlock]:
+        """The operator state, after the function has put into it what it wants to keep."""
+        function = self.operator.function
+        if isinstance(function, CheckpointListener):
+            self._undecided.add(checkpoint)
+        try:
+            if isinstance(function, CheckpointedFunction):
+                context = FunctionSnapshotContext(checkpoint, self._clock.now_ms())
+                function.snapshot_state(context)
+            return self.operator_state.blocks()
+        except StateError as error:
+            raise located(self.node.name, error) from error
+        except Exception as error:
+            message = f"snapshot_state raised {type(error).__name__}: {error}"
+            raise located(self.node.name, StateError(message)) from error
+
+    def confirm(self, checkpoint: int) -> None:
+        if checkpoint in self._undecided:
+            # Confirming is repeated, in case a message was lost; the function hears it once.
+            self._undecided = {c for c in self._undecided if c > checkpoint}
+            self.operator.function.notify_checkpoint_complete(checkpoint)
+
+    def abort(self, checkpoint: int) -> None:
+        if checkpoint in self._undecided:
+            self._undecided.discard(checkpoint)
+            self.operator.function.notify_checkpoint_aborted(checkpoint)
 
     def open(self) -> None:
-        opener = getattr(self.operator.function, "open", None)
+        function = self.operator.function
+        context = OperatorContext(self.node.name, self.info, self.backend, self.report)
+        if isinstance(function, CheckpointedFunction):
+            function.initialize_state(
+                FunctionInitializationContext(self.operator_state, context, self._restored)
+            )
+        opener = getattr(function, "open", None)
         if opener is not None and self.operator.method is not None:
-            opener(OperatorContext(self.node.name, self.info, self.backend, self.report))
+            opener(context)
         self._opened = True
 
     def close(self) -> None:
@@ -169,35 +229,40 @@ class RuntimeFunction(RuntimeOperator):
 class RuntimeKeyedFunction(RuntimeFunction):
     """An operator with keyed state and timers."""
 
-    def __init__(self, node: StreamNode, info: SubtaskInfo, clock: Clock) -> None:
+    def __init__(
+        self,
+        node: StreamNode,
+        info: SubtaskInfo,
+        clock: Clock,
+        settings: ChainSettings,
+    ) -> None:
         super().__init__(node, info, clock)
         self.key_context = KeyContext()
-        self.state = HashMapBackend(self.key_context, info.max_parallelism)
+        self.state: KeyedStateBackend = HashMapBackend(self.key_context, info.max_parallelism)
         self.backend = self.state
-        self._clock = clock
-        self._groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)
-        self._settled: tuple[SegmentHandle, ...] = ()
-        self._unsettled: dict[int, tuple[SegmentHandle, ...]] = {}
+        self.groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)
+        self.chain = SegmentChain(settings)
 
     def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
-        for handle in snapshot.segments:
-            data = store.read_segment(handle.path)
-            handle.verify(data)
-            blocks = list(decode_segment(data, self._groups))
-            self.state.restore(block for block in blocks if block.kind != BROADCAST)
-            self._take_over(blocks)
+        super().restore(snapshot, store)
+        keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
+        for handle in keyed:
+            if handle.overlaps(self.groups):
+                self.state.restore(decode_segment(_read(handle, store), self.groups))
         # Segments that hold other key groups too must not be built upon: their owners differ now.
-        own = (self._groups.start, self._groups.stop - 1)
-        if all((h.first_group, h.last_group) == own for h in snapshot.segments):
-            self._settled = snapshot.segments
+        own = (self.groups.start, self.groups.stop - 1)
+        if all((h.first_group, h.last_group) == own for h in keyed):
+            self.chain.restored(keyed)
 
     def open(self) -> None:
+        restored = self.times.watermark
         self.timers = self.times = KeyedTimerService(
             self.key_context,
             self._clock,
             TimerQueue(self.state.table("__processing_timers", "timers")),
             TimerQueue(self.state.table("__event_timers", "timers")),
         )
+        self.times.watermark = restored
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()
@@ -218,18 +283,35 @@ class RuntimeKeyedFunction(RuntimeFunction):
         return context
 
     def cut(self, checkpoint: int) -> OperatorCut:
-        full = not self._settled or len(self._settled) >= MAX_SEGMENT_CHAIN
-        blocks = (*self.state.cut(checkpoint, full), *self._whole())
-        base = () if full else self._settled
-        return OperatorCut(self.node.uid, checkpoint, base, blocks, self._groups)
+        base = self.chain.base()
+        # The function first: it may change keyed state too, and what it raises comes before a cut.
+        unkeyed = super().cut(checkpoint)
+        try:
+            blocks = self.state.cut(checkpoint, full=not base)
+        except StateError as error:
+            raise located(self.node.name, error) from error
+        return replace(unkeyed, base=base, blocks=blocks, groups=self.groups)
 
     def stored(self, checkpoint: int, snapshot: OperatorSnapshot) -> None:
-        self._unsettled[checkpoint] = snapshot.segments
+        keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
+        self.chain.stored(checkpoint, keyed)
 
     def confirm(self, checkpoint: int) -> None:
+        super().confirm(checkpoint)
         self.state.confirm(checkpoint)
-        self._settled = self._unsettled.get(checkpoint, self._settled)
-        self._unsettled = {c: kept for c, kept in self._unsettled.items() if c > checkpoint}
+
+    def close(self) -> None:
+        self.chain.closed = True
+        try:
+            super().close()
+        finally:
+            self.state.close()
+
+
+def _read(handle: SegmentHandle, store: SegmentStore) -> bytes:
+    data = store.read_segment(handle.path)
+    handle.verify(data)
+    return data
 
 
 class RuntimeSource(RuntimeOperator):

@@ -9,11 +9,12 @@ from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot, SubtaskSnapshot
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
-from penstock.errors import StorageError
+from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.messages import Acknowledge, Decline
+from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
-from penstock.runtime.operators import OperatorCut, RuntimeOperator
+from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeOperator
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,22 @@ class Snapshots:
         started = clock.monotonic_ns()
         self.epoch = checkpoint + 1
         self.confirm(confirmed)
-        cuts = [operator.cut(checkpoint) for operator in operators]
+        cuts: list[OperatorCut] = []
+        refused: StateError | None = None
+        for operator in operators:
+            # All of them, whichever refuses: each has its part of what the next one carries on.
+            try:
+                cuts.append(operator.cut(checkpoint))
+            except StateError as error:
+                refused = refused or error
+        if refused is not None:
+            self._decline(checkpoint, refused)
+            return
         cut_at = clock.monotonic_ns()
 
         def done(result: _Stored | None, error: Exception | None) -> None:
-            if isinstance(error, StorageError):
-                decline = Decline(self._attempt, self._subtask, checkpoint, str(error))
-                self._environment.tell(decline)
+            if isinstance(error, (StorageError, StateError)):
+                self._decline(checkpoint, error)
             elif result is None:
                 self._fail(error)
             else:
@@ -74,15 +84,16 @@ class Snapshots:
 
         self._environment.io.submit(lambda: self._write(checkpoint, cuts), done)
 
+    def _decline(self, checkpoint: int, reason: Exception) -> None:
+        """This checkpoint cannot be; the job goes on and keeps the ones it has."""
+        self._environment.tell(Decline(self._attempt, self._subtask, checkpoint, str(reason)))
+
     def _write(self, checkpoint: int, cuts: list[OperatorCut]) -> _Stored:
         """Make the cuts durable."""
         stored: dict[str, OperatorSnapshot] = {}
         size = 0
         for cut in cuts:
-            # A digest: a uid may hold what a file's name may not.
-            operator = hashlib.sha256(cut.uid.encode()).hexdigest()[:16]
-            name = f"{self._attempt}-{checkpoint}-{self._subtask.index}-{operator}"
-            stored[cut.uid], written = cut.store(self._store, name)
+            stored[cut.uid], written = cut.store(self._store, self._name(checkpoint, cut.uid))
             size += written
         carried = self._store.take() if isinstance(self._store, CarriedSegments) else {}
         return _Stored(stored, size, carried)
@@ -96,7 +107,26 @@ class Snapshots:
             Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments)
         )
 
+    def _name(self, checkpoint: int, uid: str) -> str:
+        """What a segment is called: no other has the same name, whatever attempt wrote it."""
+        # A digest: a uid may hold what a file's name may not.
+        operator = hashlib.sha256(uid.encode()).hexdigest()[:16]
+        return f"{self._attempt}-{checkpoint}-{self._subtask.index}-{operator}"
+
     def confirm(self, checkpoint: int) -> None:
         """`checkpoint` is complete."""
         for operator in self._operators:
             operator.confirm(checkpoint)
+            if isinstance(operator, RuntimeKeyedFunction) and operator.chain.confirm(checkpoint):
+                self._compact(operator, checkpoint)
+
+    def _compact(self, operator: RuntimeKeyedFunction, checkpoint: int) -> None:
+        assert self._store is not None, "what is confirmed was stored"
+        chain, io = operator.chain, self._environment.io
+        compaction = Compaction(chain, self._store, io, operator.groups, operator.origin)
+        compaction.start(f"{self._name(checkpoint, operator.node.uid)}-merged")
+
+    def abort(self, checkpoint: int) -> None:
+        """`checkpoint` will never be complete."""
+        for operator in self._operators:
+            operator.abort(checkpoint)

@@ -142,9 +142,6 @@ class Subtask:
             self._batch = list(restored) if timed else [value for value, _ in restored]
 
     def _begin_time(self) -> None:
-        for operator in self.operators:
-            if isinstance(operator, RuntimeFunction):
-                operator.times.watermark = self._watermark
         if self._event_clock is not None and not self._parts.finished:
             self._event_clock.pass_on = self._announce
             if self._parts.watermark_interval_ms > 0:
@@ -515,6 +512,7 @@ class Subtask:
     def abort(self, checkpoint: int) -> None:
         if self.gate is not None:
             self.gate.abort(checkpoint)
+        self.snapshots.abort(checkpoint)
 
     # --- the slot's housekeeping --------------------------------------------------------------
 

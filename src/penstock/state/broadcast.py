@@ -6,13 +6,17 @@ applies the same records, so the copies agree, and each is in the checkpoint as 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from penstock.common.keys import NO_GROUP
+from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
+from penstock.state.descriptors import MapStateDescriptor
+from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ReadOnlyBroadcastState
-from penstock.state.segments import NO_GROUP, GroupBlock
+from penstock.state.schema import PICKLED, schema_of
+from penstock.state.segments import GroupBlock
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,6 +82,15 @@ class BroadcastBackend:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._entries: dict[str, dict[Any, Any]] = {name: {} for name in names}
+        self._types: dict[str, TypeInformation] = {}
+        self._left_behind: dict[str, dict[Any, Any]] = {}
+
+    def declare(self, descriptor: MapStateDescriptor) -> None:
+        """Have a state of this name, with what was restored of it."""
+        name = descriptor.name
+        self._types[name] = descriptor.type_info
+        if name not in self._entries:
+            self._entries[name] = self._left_behind.pop(name, {})
 
     def writable(self, name: str) -> BroadcastState[Any, Any]:
         return _HeapState(name, self._declared(name))
@@ -97,15 +110,20 @@ class BroadcastBackend:
 
     def blocks(self) -> list[GroupBlock]:
         """All states as they are now. Empty ones too: an older copy must not come back."""
+        return [self._block(name, entries) for name, entries in self._entries.items()]
+
+    def _block(self, name: str, entries: dict[Any, Any]) -> GroupBlock:
+        kind = self._types.get(name, PICKLED)
+        keys, values = list(entries), list(entries.values())
         try:
-            return [
-                GroupBlock(name, KIND, NO_GROUP, pickle.dumps(entries, protocol=5))
-                for name, entries in self._entries.items()
-            ]
+            payload = encode_entries(kind, keys, values)
         except Exception as error:
-            raise StateError(f"broadcast state cannot be written: {error}") from error
+            raise unwritable(name, kind, keys, values, error) from error
+        return GroupBlock(name, KIND, NO_GROUP, payload, schema_of(kind))
 
     def restore(self, block: GroupBlock) -> None:
-        """Take over a state; one that is no longer declared is left behind."""
-        if block.state in self._entries:
-            self._entries[block.state] = pickle.loads(block.payload)
+        """Take over a state; one that is not declared, now or later, is left behind."""
+        keys, values, _ = decode_entries(block.payload)
+        entries = dict(zip(keys, values, strict=True))
+        target = self._entries if block.state in self._entries else self._left_behind
+        target[block.state] = entries

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class StateDescriptor(ABC):
     def get_name(self) -> str:
         """The name."""
         return self.name
+
+    def stored_type(self) -> TypeInformation:
+        """The type of what is stored under one key."""
+        return self.type_info
 
     def describe(self) -> str:
         """Kind and types: what two declarations of one state must agree on."""
@@ -48,6 +52,9 @@ class ListStateDescriptor(StateDescriptor):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", elem_type_info)
 
+    def stored_type(self) -> TypeInformation:
+        return ListTypeInfo(self.type_info)
+
 
 @dataclass(frozen=True)
 class MapStateDescriptor(StateDescriptor):
@@ -61,6 +68,9 @@ class MapStateDescriptor(StateDescriptor):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", value_type_info)
         object.__setattr__(self, "key_type_info", key_type_info)
+
+    def stored_type(self) -> TypeInformation:
+        return MapTypeInfo(self.key_type_info, self.type_info)
 
     def describe(self) -> str:
         return f"{self.kind} of {self.key_type_info}, {self.type_info}"

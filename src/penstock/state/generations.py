@@ -24,14 +24,23 @@ class Generations:
 
     def __init__(self) -> None:
         self.current: set[Any] = set()
-        self._unconfirmed: dict[int, set[Any]] = {}
+        # Tuples: after the first checkpoint every key is in here, and a set takes four times that.
+        self._unconfirmed: dict[int, tuple[Any, ...]] = {}
+
+    def end(self, checkpoint: int) -> None:
+        """End the current generation at `checkpoint`."""
+        self._unconfirmed[checkpoint] = tuple(self.current)
+        # The set itself stays: states hold a reference to it.
+        self.current.clear()
+
+    def changed(self) -> set[Any]:
+        """All keys of generations that ended and are not settled: what a delta must hold."""
+        return set().union(*self._unconfirmed.values())
 
     def cut(self, checkpoint: int) -> set[Any]:
         """End the current generation at `checkpoint`; all keys its delta must hold."""
-        self._unconfirmed[checkpoint] = set(self.current)
-        # The set itself stays: states hold a reference to it.
-        self.current.clear()
-        return set().union(*self._unconfirmed.values())
+        self.end(checkpoint)
+        return self.changed()
 
     def confirm(self, checkpoint: int) -> None:
         """`checkpoint` is complete: what it or an earlier one cut is settled."""

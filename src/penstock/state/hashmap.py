@@ -3,19 +3,26 @@
 One table per state maps keys to values of the subtask's key groups. The state objects that user
 functions hold work on the table directly, at the cost of a dict access; which keys changed is
 noted beside it, and only those are written at a checkpoint, in their key groups.
+
+A value that can change must be written while the loop stands still. Values that cannot are only
+*captured* then, as a list of references, and written off the loop.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.keys import key_group
+from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
+from penstock.state.backend import Captured
 from penstock.state.descriptors import StateDescriptor
+from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.generations import Generations
-from penstock.state.kinds import HASHMAP_STATES, KeyContext
+from penstock.state.kinds import ATOMIC, HASHMAP_STATES, KeyContext
+from penstock.state.schema import PICKLED, needs_pickle, schema_of, type_of
 from penstock.state.segments import GroupBlock
 from penstock.state.table import StateTable
 
@@ -27,10 +34,10 @@ class HashMapBackend:
         self._key_context = key_context
         self._max_parallelism = max_parallelism
         self._tables: dict[str, StateTable] = {}
+        self._types: dict[str, TypeInformation] = {}
         self._bound: dict[str, tuple[StateDescriptor, Any]] = {}
 
     def get_state(self, descriptor: StateDescriptor) -> Any:
-        """The state object for `descriptor`; the same one for the same descriptor."""
         name, kind = descriptor.name, descriptor.kind
         bound = self._bound.get(name)
         if bound is not None:
@@ -40,12 +47,24 @@ class HashMapBackend:
                     f"{descriptor.describe()}"
                 )
             return bound[1]
-        state = HASHMAP_STATES[kind](self._key_context, self.table(name, kind), descriptor)
+        table = self.table(name, kind)
+        self._declare(name, descriptor.stored_type())
+        state = HASHMAP_STATES[kind](self._key_context, table, descriptor)
         self._bound[name] = (descriptor, state)
         return state
 
+    def _declare(self, name: str, declared: TypeInformation) -> None:
+        saved = self._types.get(name, declared)
+        # What was pickled may be anything; whether it fits is seen when it is written.
+        undeclared = needs_pickle(schema_of(saved)) or needs_pickle(schema_of(declared))
+        if saved != declared and not undeclared:
+            raise StateError(
+                f"state {name!r} was saved with the type {saved} and is now declared with "
+                f"{declared}; give it a new name or declare it as it was"
+            )
+        self._types[name] = declared
+
     def bound(self) -> dict[str, tuple[str, Any]]:
-        """Kind and state object of every state that was declared, by name."""
         return {name: (d.kind, state) for name, (d, state) in self._bound.items()}
 
     def table(self, name: str, kind: str) -> StateTable:
@@ -60,46 +79,92 @@ class HashMapBackend:
             )
         return table
 
-    def cut(self, checkpoint: int, full: bool) -> list[GroupBlock]:
-        """End the generation and write what changed since the last confirmed checkpoint.
+    def cut(self, checkpoint: int, full: bool) -> Captured:
+        # All generations end before anything is written, which may fail: none may be left out.
+        for table in self._tables.values():
+            table.changes.end(checkpoint)
+        captures = [self._capture(name, table, full) for name, table in self._tables.items()]
+        return Captured([capture.blocks for capture in captures])
 
-        This is the synchronous part: the values are live and change again right after it.
-        """
-        blocks = []
-        for name, table in self._tables.items():
-            changed: Iterable[Any] = table.changes.cut(checkpoint)
-            if full:
-                changed = table.entries.keys()
-            blocks.extend(self._blocks(name, table, changed))
-        return blocks
-
-    def _blocks(self, name: str, table: StateTable, keys: Iterable[Any]) -> list[GroupBlock]:
-        groups: dict[int, tuple[dict[Any, Any], list[Any]]] = {}
+    def _capture(self, name: str, table: StateTable, full: bool) -> _TableCapture:
         entries = table.entries
-        for key in keys:
-            group = key_group(key, self._max_parallelism)
-            kept, removed = groups.setdefault(group, ({}, []))
-            if key in entries:
-                kept[key] = entries[key]
-            else:
-                removed.append(key)
-        try:
-            return [
-                GroupBlock(name, table.kind, group, pickle.dumps(content, protocol=5))
-                for group, content in sorted(groups.items(), key=lambda item: item[0])
-            ]
-        except Exception as error:
-            raise StateError(f"state {name!r} cannot be written: {error}") from error
+        removed: list[Any] = []
+        if full:
+            keys, values = list(entries), list(entries.values())
+        else:
+            changed = table.changes.changed()
+            keys = [key for key in changed if key in entries]
+            values = [entries[key] for key in keys]
+            if len(keys) < len(changed):
+                removed = [key for key in changed if key not in entries]
+        kind = self._types.get(name, PICKLED)
+        capture = _TableCapture(
+            name, table.kind, kind, self._max_parallelism, keys, values, removed
+        )
+        if not _frozen(kind, values):
+            capture.write()
+        return capture
 
     def confirm(self, checkpoint: int) -> None:
         for table in self._tables.values():
             table.changes.confirm(checkpoint)
 
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
-        """Apply blocks, oldest first. Restored entries are settled: no delta repeats them."""
         for block in blocks:
             entries = self.table(block.state, block.kind).entries
-            kept, removed = pickle.loads(block.payload)
-            entries.update(kept)
+            self._types[block.state] = type_of(block.schema)
+            keys, values, removed = decode_entries(block.payload)
+            entries.update(zip(keys, values, strict=True))
             for key in removed:
                 entries.pop(key, None)
+
+    def close(self) -> None:
+        """Nothing is held outside of this object."""
+
+
+def _frozen(kind: TypeInformation, values: list[Any]) -> bool:
+    """Whether none of the values can change any more."""
+    types = set(map(type, values))
+    return types <= ATOMIC or (kind.is_immutable() and types <= ATOMIC | {tuple})
+
+
+@dataclass
+class _TableCapture:
+    """What of one table goes into a checkpoint: references until `write`, then blocks."""
+
+    name: str
+    kind: str
+    type_info: TypeInformation
+    max_parallelism: int
+    keys: list[Any]
+    values: list[Any]
+    removed: list[Any]
+    written: list[GroupBlock] | None = None
+
+    def blocks(self) -> list[GroupBlock]:
+        if self.written is None:
+            self.write()
+        assert self.written is not None
+        return self.written
+
+    def write(self) -> None:
+        schema = schema_of(self.type_info)
+        groups: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
+        most = self.max_parallelism
+        for key, value in zip(self.keys, self.values, strict=True):
+            keys, values, _ = groups.setdefault(key_group(key, most), ([], [], []))
+            keys.append(key)
+            values.append(value)
+        for key in self.removed:
+            groups.setdefault(key_group(key, most), ([], [], []))[2].append(key)
+        self.keys = self.values = self.removed = []
+        self.written = [
+            GroupBlock(self.name, self.kind, group, self._payload(*content), schema)
+            for group, content in sorted(groups.items(), key=lambda item: item[0])
+        ]
+
+    def _payload(self, keys: list[Any], values: list[Any], removed: list[Any]) -> bytes:
+        try:
+            return encode_entries(self.type_info, keys, values, removed)
+        except Exception as error:
+            raise unwritable(self.name, self.type_info, keys, values, error) from error

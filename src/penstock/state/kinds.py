@@ -30,10 +30,11 @@ T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 
-_ATOMIC = frozenset(
+ATOMIC = frozenset(
     {str, int, float, bool, bytes, type(None), complex}
     | {datetime.datetime, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal}
 )
+"""Types whose values cannot change."""
 
 
 class _NoKey:
@@ -83,7 +84,7 @@ class _HashMapState:
     def _read(self) -> Any:
         key = self._key_context.key
         value = self._entries.get(key)
-        if value.__class__ not in _ATOMIC:
+        if value.__class__ not in ATOMIC:
             self._changed.add(key)
         return value
 
@@ -95,7 +96,7 @@ class HashMapValueState(_HashMapState, ValueState[T]):
         # `_read`, spelled out: this is the hottest call there is.
         key = self._key_context.key
         value = self._entries.get(key)
-        if value.__class__ not in _ATOMIC:
+        if value.__class__ not in ATOMIC:
             self._changed.add(key)
         return value
 

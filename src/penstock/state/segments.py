@@ -1,11 +1,13 @@
-"""Segments: the files that hold keyed state.
+"""Segments: the files that hold state.
 
-A segment holds, per state and key group, the entries that changed and the keys that were removed.
-A checkpoint names a list of segments per operator and subtask; reading them in order, later
-entries over earlier ones, gives the state. The index at the front lets a rescaled subtask read
-only the key groups it owns.
+A segment of keyed state holds, per state and key group, the entries that changed and the keys that
+were removed. A checkpoint names a list of segments per operator and subtask; reading them in
+order, later entries over earlier ones, gives the state. The index at the front lets a rescaled
+subtask read only the key groups it owns, and says of each state its kind, its type, and whether
+its values are in the compact binary form or pickled. State that belongs to a subtask as a whole
+lies in segments of its own.
 
-Layout: magic, version, length of the index, index (JSON), then the key groups' bytes one after
+Layout: magic, version, length of the index, index (JSON), then the blocks' bytes one after
 another. The checksum stands in the segment's handle, which is part of the checkpoint's metadata.
 """
 
@@ -13,17 +15,16 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.errors import CorruptCheckpointError
+from penstock.state.schema import PICKLED, Schema, needs_pickle, schema_of
 
 _HEADER = struct.Struct("<4sHI")
 _MAGIC = b"PSEG"
-_VERSION = 1
-
-NO_GROUP = -1
-"""The group of a block that belongs to the subtask as a whole and to no key."""
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -34,28 +35,84 @@ class GroupBlock:
     kind: str
     group: int
     payload: bytes
+    schema: Schema = field(default_factory=lambda: schema_of(PICKLED))
+    """The type of the values."""
 
 
-def encode_segment(blocks: list[GroupBlock]) -> bytes:
-    index, offset = [], 0
+@dataclass(frozen=True)
+class Origin:
+    """Which subtask wrote a segment, out of how many."""
+
+    subtask: int = 0
+    parallelism: int = 1
+
+
+def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> bytes:
+    states = _States()
+    index, payloads, offset = [], [], 0
     for block in blocks:
-        index.append([block.state, block.kind, block.group, offset, len(block.payload)])
+        index.append([states.number(block), block.group, offset, len(block.payload)])
+        payloads.append(block.payload)
         offset += len(block.payload)
-    head = json.dumps(index, separators=(",", ":")).encode()
-    payloads = b"".join(block.payload for block in blocks)
-    return _HEADER.pack(_MAGIC, _VERSION, len(head)) + head + payloads
+    content = {"origin": vars(origin or Origin()), "states": states.listed, "blocks": index}
+    head = json.dumps(content, separators=(",", ":")).encode()
+    return b"".join([_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *payloads])
+
+
+class _States:
+    """The states of a segment under construction: each is described once."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, Any]] = []
+        # By identity first: a state's many blocks share one schema, which is kept alive meanwhile.
+        self._known: dict[tuple[str, str, int], int] = {}
+        self._schemas: list[Schema] = []
+
+    def number(self, block: GroupBlock) -> int:
+        """The place of the block's state in the list."""
+        key = (block.state, block.kind, id(block.schema))
+        number = self._known.get(key)
+        if number is None:
+            described = _describe(block)
+            if described not in self.listed:
+                self.listed.append(described)
+            number = self._known[key] = self.listed.index(described)
+            self._schemas.append(block.schema)
+        return number
+
+
+def _describe(block: GroupBlock) -> dict[str, Any]:
+    form = "pickle" if needs_pickle(block.schema) else "binary"
+    return {"name": block.state, "kind": block.kind, "form": form, "schema": block.schema}
 
 
 def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
     """The blocks of a verified segment that lie in `groups` or in none."""
+    index, start = _index(data)
+    states = index["states"]
+    for number, group, offset, length in index["blocks"]:
+        if group in groups or group < 0:
+            state, begin = states[number], start + offset
+            payload = data[begin : begin + length]
+            yield GroupBlock(state["name"], state["kind"], group, payload, state["schema"])
+
+
+def origin_of(data: bytes) -> Origin:
+    """Who wrote a verified segment."""
+    return Origin(**_index(data)[0]["origin"])
+
+
+def describe_segment(data: bytes) -> list[dict[str, Any]]:
+    """The states in a verified segment: name, kind, form (binary or pickle) and schema."""
+    return list(_index(data)[0]["states"])
+
+
+def _index(data: bytes) -> tuple[dict[str, Any], int]:
     try:
         magic, version, head_length = _HEADER.unpack_from(data)
         start = _HEADER.size + head_length
-        index = json.loads(data[_HEADER.size : start])
+        if magic != _MAGIC or version != _VERSION:
+            raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
+        return json.loads(data[_HEADER.size : start]), start
     except (struct.error, ValueError) as error:
         raise CorruptCheckpointError("a segment is cut short or not a segment") from error
-    if magic != _MAGIC or version != _VERSION:
-        raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
-    for state, kind, group, offset, length in index:
-        if group in groups or group == NO_GROUP:
-            yield GroupBlock(state, kind, group, data[start + offset : start + offset + length])

@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import MIN_WATERMARK, OperatorSnapshot, SubtaskSnapshot
 from penstock.checkpoint.store import MEMORY, CheckpointStore
+from penstock.checkpoint.union_state import union_handles, with_union
 from penstock.common.accumulators import checked_result
 from penstock.common.keys import Router
 from penstock.common.metrics import MetricReading
@@ -362,7 +363,7 @@ def _distribute(
         for node in vertex.nodes:
             parts = snapshot.operators.get(node.uid, ())
             if len(parts) == vertex.parallelism:
-                operators[node.uid] = parts[subtask.index]
+                operators[node.uid] = with_union(parts[subtask.index], union_handles(parts))
             elif parts:
                 segments = tuple(handle for part in parts for handle in part.segments)
                 operators[node.uid] = OperatorSnapshot(segments)

@@ -30,6 +30,7 @@ from penstock.testing.stages import (
     EmitState,
     FailOnce,
     Follow,
+    HoldBack,
     Key,
     Partial,
     Records,
@@ -236,6 +237,7 @@ class ProgramBuilder:
             lambda: RunningCount(key),
             lambda: Partial(key, rng.choice((1, 10, 100))),
             lambda: RunningSum(key),
+            lambda: HoldBack(key, rng.choice(HoldBack.KINDS), rng.choice((2, 10, 1000))),
         ]
         if branch.ordered:
             kinds += [lambda: Follow(key)] * 3
@@ -259,7 +261,7 @@ class ProgramBuilder:
             stream,
             records,
             self._placed[-1],
-            kept and not isinstance(stage, (AtEnd, Alarms, Partial, RunningSum)),
+            kept and not isinstance(stage, (AtEnd, Alarms, Partial, RunningSum, HoldBack)),
             isinstance(stage, RunningCount) or (isinstance(stage, CountUp) and not stage.cycle),
             {Partial: "sum", RunningSum: "max"}.get(type(stage)),
         )

@@ -76,6 +76,8 @@ class Scenario:
             credits=rng.randrange(1, 5),
             buffer_records=rng.choice((1, 2, 5, 20, 256)),
             step_records=rng.choice((1, 2, 5, 64)),
+            incremental=rng.random() < 0.9,
+            compaction_fanout=rng.choice((2, 2, 3, 8)),
         )
         restart = FixedDelayRestart(2**31, rng.choice((0, 10, 1000)))
         return replace(

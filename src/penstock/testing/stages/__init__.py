@@ -15,6 +15,9 @@ from penstock.testing.stages.base import (
     Stage,
     number,
 )
+from penstock.testing.stages.held import (
+    HoldBack,
+)
 from penstock.testing.stages.keyed import (
     Alarms,
     AtEnd,
@@ -51,6 +54,7 @@ __all__ = [
     "EmitState",
     "FailOnce",
     "Follow",
+    "HoldBack",
     "Key",
     "Partial",
     "Records",

@@ -1,0 +1,90 @@
+"""Compaction at run time: off the loop, in small pieces, from files.
+
+Uploads of checkpoints and other slow work of the slot take their turns between the pieces. Nothing
+depends on a compaction: when storage fails it is given up, and the next checkpoint builds on the
+segments that there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.store import SegmentStore
+from penstock.runtime.environment import IoExecutor
+from penstock.runtime.segment_chain import Handles, SegmentChain
+from penstock.state.compaction import Merge
+from penstock.state.segments import Origin, encode_segment
+
+log = logging.getLogger(__name__)
+
+PIECE = 1 << 20
+"""About so many bytes are merged at a time."""
+
+
+class Compaction:
+    """Merges some segments of one chain into one."""
+
+    def __init__(
+        self,
+        chain: SegmentChain,
+        store: SegmentStore,
+        io: IoExecutor,
+        groups: range,
+        origin: Origin,
+    ) -> None:
+        self._chain = chain
+        self._store = store
+        self._io = io
+        self._groups = groups
+        self._origin = origin
+
+    def start(self, name: str) -> None:
+        """Begin if there is something to merge; the result is stored as `name`."""
+        chosen = self._chain.begin_compaction()
+        if chosen is None:
+            return
+        old, first = chosen
+
+        def merge_on(merge: Merge) -> None:
+            def stepped(more: bool) -> None:
+                if more:
+                    merge_on(merge)
+                else:
+                    self._then(old, lambda: self._write(name, merge), finished)
+
+            self._then(old, lambda: merge.step(PIECE), stepped)
+
+        def finished(new: SegmentHandle) -> None:
+            self._chain.end_compaction(old, new)
+
+        self._then(old, lambda: self._read(old, first), merge_on)
+
+    def _then(self, old: Handles, work: Callable[[], Any], go_on: Callable[[Any], None]) -> None:
+        """Do a piece off the loop, then `go_on` with its result, unless the attempt is over."""
+        if self._chain.closed:
+            return
+
+        def done(result: Any, error: Exception | None) -> None:
+            if error is None:
+                go_on(result)
+                return
+            log.warning("segments could not be compacted, they stay as they are: %s", error)
+            self._chain.end_compaction(old, None)
+
+        self._io.submit(work, done)
+
+    def _read(self, old: Handles, first: bool) -> Merge:
+        segments = []
+        for handle in old:
+            data = self._store.read_segment(handle.path)
+            handle.verify(data)
+            segments.append(data)
+        return Merge(segments, self._groups, first=first)
+
+    def _write(self, name: str, merge: Merge) -> SegmentHandle:
+        data = encode_segment(merge.blocks(), self._origin)
+        path = self._store.write_segment(name, data)
+        return SegmentHandle.of(path, data, self._groups)

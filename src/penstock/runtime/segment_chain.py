@@ -1,0 +1,103 @@
+"""The chain of segments that an operator's keyed state is in: a base, and deltas upon it.
+
+A delta builds on the newest *confirmed* checkpoint. Compaction replaces neighbours in the chain by
+one segment that means the same; checkpoints that exist keep the old ones, the next one to be cut
+names the new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.state.compaction import FANOUT, plan
+
+Handles = tuple[SegmentHandle, ...]
+
+MAX_SEGMENT_CHAIN = 8
+"""Where segments cannot be read back, a checkpoint after so many deltas writes everything again."""
+
+
+@dataclass(frozen=True)
+class ChainSettings:
+    """How an operator writes its keyed state."""
+
+    incremental: bool = True
+    compacts: bool = True
+    """Whether slots can read segments back, to compact them."""
+    fanout: int = FANOUT
+
+
+class SegmentChain:
+    """The segments of one operator in one subtask."""
+
+    def __init__(self, settings: ChainSettings) -> None:
+        self._settings = settings
+        self._settled: Handles = ()
+        self._unsettled: dict[int, Handles] = {}
+        self._replaced: tuple[Handles, SegmentHandle] | None = None
+        self._compacting = False
+        self.closed = False
+        """The attempt has ended: nothing may be written any more."""
+
+    def restored(self, handles: Handles) -> None:
+        """The state came from `handles` and from nothing else."""
+        self._settled = handles
+
+    def base(self) -> Handles:
+        """What the next checkpoint builds upon; nothing means that it is written in full."""
+        if not self._settings.incremental:
+            return ()
+        if not self._settings.compacts and len(self._settled) >= MAX_SEGMENT_CHAIN:
+            return ()
+        return self._current()
+
+    def _current(self) -> Handles:
+        if self._replaced is None:
+            return self._settled
+        old, new = self._replaced
+        start = _find(self._settled, old)
+        assert start is not None, "what was replaced is dropped when it leaves the chain"
+        return (*self._settled[:start], new, *self._settled[start + len(old) :])
+
+    def stored(self, checkpoint: int, handles: Handles) -> None:
+        """The chain as `checkpoint` has it is durable."""
+        self._unsettled[checkpoint] = handles
+
+    def confirm(self, checkpoint: int) -> bool:
+        """`checkpoint` is complete; whether that changed the chain."""
+        settled = self._unsettled.get(checkpoint)
+        self._unsettled = {c: kept for c, kept in self._unsettled.items() if c > checkpoint}
+        if settled is None:
+            return False
+        self._settled = settled
+        if self._replaced is not None and _find(settled, self._replaced[0]) is None:
+            self._replaced = None
+        return True
+
+    # --- compaction ---------------------------------------------------------------------------
+
+    def begin_compaction(self) -> tuple[Handles, bool] | None:
+        """The segments to merge now, and whether the first of them is the base of the chain."""
+        settings = self._settings
+        if self._compacting or self._replaced or not (settings.compacts and settings.incremental):
+            return None
+        chosen = plan([handle.size for handle in self._settled], settings.fanout)
+        if chosen is None:
+            return None
+        self._compacting = True
+        return self._settled[chosen.start : chosen.stop], chosen.start == 0
+
+    def end_compaction(self, old: Handles, new: SegmentHandle | None) -> None:
+        """`new` holds the same as `old`; None if that came to nothing."""
+        self._compacting = False
+        if new is not None and _find(self._settled, old) is not None:
+            self._replaced = (old, new)
+
+
+def _find(chain: Handles, part: Handles) -> int | None:
+    """Where `part` begins in `chain`."""
+    for start in range(len(chain) - len(part) + 1):
+        if chain[start : start + len(part)] == part:
+            return start
+    return None

@@ -1,0 +1,72 @@
+"""What an operator needs from a backend of keyed state, whichever it is.
+
+A backend holds the keyed state of one operator in one subtask. It is used from the loop's thread
+only, with one exception: what `cut` returns is gone through off the loop.
+
+A checkpoint is `cut` on the loop, stored off it, and later either confirmed or simply never spoken
+of again. A delta holds everything that changed since the last confirmed checkpoint, removals
+included, so that a checkpoint that came to nothing takes nothing with it. Blocks of segments are
+the common form between backends: `entries.encode_entries` by state and key group, with the schema
+of the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from penstock.state.descriptors import StateDescriptor
+from penstock.state.segments import GroupBlock
+from penstock.state.table import StateTable
+
+
+class KeyedStateBackend(Protocol):
+    """The keyed state of one operator in one subtask."""
+
+    def get_state(self, descriptor: StateDescriptor) -> Any:
+        """The state object for `descriptor`, for the key of the operator's KeyContext.
+
+        The same object for the same descriptor; StateError if the name stands for something else,
+        now or in what was restored.
+        """
+        ...
+
+    def bound(self) -> dict[str, tuple[str, Any]]:
+        """Kind and state object of every state that was declared, by name."""
+        ...
+
+    def table(self, name: str, kind: str) -> StateTable:
+        """A table for the engine's own use: timers, and running reductions."""
+        ...
+
+    def cut(self, checkpoint: int, full: bool) -> Iterable[GroupBlock]:
+        """The state at this moment, or what of it changed since the last confirmed checkpoint.
+
+        The call itself takes time for what can change under the reader's hands, and no more. The
+        result is gone through once, off the loop, while the state changes again. StateError, from
+        either, names the state and the key that cannot be written; the changes stay noted.
+        """
+        ...
+
+    def confirm(self, checkpoint: int) -> None:
+        """`checkpoint` is complete: deltas build on it from now on."""
+        ...
+
+    def restore(self, blocks: Iterable[GroupBlock]) -> None:
+        """Apply blocks, oldest first, before any state is declared. They count as settled."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class Captured:
+    """Blocks that are ready or are made when they are gone through, part after part."""
+
+    def __init__(self, parts: Iterable[Callable[[], list[GroupBlock]]]) -> None:
+        self._parts = parts
+
+    def __iter__(self) -> Any:
+        for part in self._parts:
+            yield from part()

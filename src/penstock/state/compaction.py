@@ -1,0 +1,87 @@
+"""Compaction: which segments of a chain to merge, and the merging.
+
+A chain of segments is read from its oldest, the base, to its newest delta. Merging keeps a restore
+short and bounds what is stored. Deltas of about one size are *joined*, block after block as they
+are, which costs no more than copying their bytes. When all deltas together are as large as the
+base, everything is *merged*: entries are decoded and only the newest of each key is kept. So an
+entry that changed is decoded about twice in its life and encoded once, whatever the state's size.
+
+>>> plan([1000, 10, 10, 10], fanout=4), plan([1000, 10, 10, 10, 10], fanout=4)
+(None, range(1, 5))
+>>> plan([1000, 600, 200, 200], fanout=4)
+range(0, 4)
+
+Segments are merged from their bytes, away from the live objects: by state and key group, a few at
+a time, so that whoever runs it can do other things in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.state.entries import has_removals, merge_entries
+from penstock.state.schema import type_of
+from penstock.state.segments import GroupBlock, decode_segment
+
+FANOUT = 8
+"""So many segments of about one size are merged into one."""
+
+
+def plan(sizes: Sequence[int], fanout: int = FANOUT) -> range | None:
+    """Which segments of a chain, given by size, to merge now; they are neighbours.
+
+    As long as it is followed, a chain has fewer than `fanout` segments, or all of them together
+    are less than twice the base; and it never has four times `fanout`.
+    """
+    count = len(sizes)
+    if count < fanout:
+        return None
+    total = sum(sizes)
+    if total - sizes[0] >= sizes[0]:
+        return range(count)
+    for start in range(1, count - fanout + 1):
+        total -= sizes[start - 1]
+        # The oldest is no more than its share: none is much larger than what comes after it.
+        if sizes[start] * fanout <= total:
+            return range(start, count)
+    # Each is larger than all that follow it together: the youngest ones are the cheapest to merge.
+    return range(count - fanout, count) if count >= 4 * fanout else None
+
+
+class Merge:
+    """Segments, oldest first, on their way to become one."""
+
+    def __init__(self, segments: Sequence[bytes], groups: range, *, first: bool) -> None:
+        """With `first` the oldest of them is the base of its chain."""
+        self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
+        self._merged: list[GroupBlock] = []
+        for data in segments:
+            for block in decode_segment(data, groups):
+                if first:
+                    self._waiting.setdefault((block.state, block.group), []).append(block)
+                else:
+                    self._merged.append(block)
+        self._order = sorted(self._waiting, reverse=True)
+
+    def step(self, size: int) -> bool:
+        """Merge blocks of about `size` bytes; False when none are left."""
+        while self._order and size > 0:
+            blocks = self._waiting.pop(self._order.pop())
+            size -= sum(len(block.payload) for block in blocks)
+            merged = _merge(blocks)
+            if merged is not None:
+                self._merged.append(merged)
+        return bool(self._order)
+
+    def blocks(self) -> list[GroupBlock]:
+        """All blocks of the one segment, once no step is left."""
+        return self._merged
+
+
+def _merge(blocks: list[GroupBlock]) -> GroupBlock | None:
+    newest = blocks[-1]
+    if len(blocks) == 1 and not has_removals(newest.payload):
+        return newest
+    payload = merge_entries(type_of(newest.schema), [block.payload for block in blocks])
+    return None if payload is None else replace(newest, payload=payload)

@@ -1,0 +1,85 @@
+"""The entries of one state in one key group as bytes: what a block of a segment holds.
+
+    number removed, number kept, removed keys, kept keys, values
+
+Keys and values are columns. Keys of one basic type are written in its compact form, others are
+pickled; values are written as their type was declared.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo.base import shorten
+from penstock.errors import StateError
+from penstock.state.columns import ColumnReader, Parts, write_column
+from penstock.state.schema import PICKLED
+
+_COUNTS = struct.Struct("<II")
+_KEY_TYPES: dict[type, TypeInformation] = {
+    str: Types.STRING(),
+    int: Types.BIG_INT(),
+    bytes: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+}
+
+
+def encode_entries(
+    kind: TypeInformation, keys: Sequence[Any], values: Sequence[Any], removed: Sequence[Any] = ()
+) -> bytes:
+    """The bytes of a block; any error that a value's own code raises comes through."""
+    parts: Parts = [_COUNTS.pack(len(removed), len(keys))]
+    write_column(parts, _key_type(removed), removed)
+    write_column(parts, _key_type(keys), keys)
+    write_column(parts, kind, values)
+    return b"".join(parts)
+
+
+def decode_entries(payload: bytes) -> tuple[list[Any], list[Any], list[Any]]:
+    """The keys, their values, and the keys that were removed."""
+    removed, kept = _COUNTS.unpack_from(payload)
+    reader = ColumnReader(payload, _COUNTS.size)
+    gone, keys = reader.column(removed), reader.column(kept)
+    return keys, reader.column(kept), gone
+
+
+def has_removals(payload: bytes) -> bool:
+    """Whether the block says of any key that it was removed."""
+    removed, _ = _COUNTS.unpack_from(payload)
+    return bool(removed)
+
+
+def merge_entries(kind: TypeInformation, payloads: Iterable[bytes]) -> bytes | None:
+    """Blocks of one state and key group, oldest first, as one; None if nothing is left.
+
+    The oldest is the first there is: what was removed is gone, and need not be remembered.
+    """
+    entries: dict[Any, Any] = {}
+    for payload in payloads:
+        keys, values, removed = decode_entries(payload)
+        entries.update(zip(keys, values, strict=True))
+        for key in removed:
+            entries.pop(key, None)
+    return encode_entries(kind, list(entries), list(entries.values())) if entries else None
+
+
+def unwritable(
+    state: str, kind: TypeInformation, keys: Sequence[Any], values: Sequence[Any], error: Exception
+) -> StateError:
+    """The error that names the key whose value cannot be written."""
+    for key, value in zip(keys, values, strict=True):
+        try:
+            encode_entries(kind, [key], [value])
+        except Exception as its_own:
+            return StateError(
+                f"state {state!r} of key {shorten(key)} cannot be written: "
+                f"{type(its_own).__name__}: {its_own}"
+            )
+    return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {error}")
+
+
+def _key_type(keys: Sequence[Any]) -> TypeInformation:
+    types = set(map(type, keys))
+    return _KEY_TYPES.get(types.pop(), PICKLED) if len(types) == 1 else PICKLED
