@@ -368,6 +368,12 @@ class JobMaster:
         self._enter(Phase.ENDED, None)
 
         def settle() -> None:
+            try:
+                settle_all()
+            finally:
+                checkpoints.commits.close()
+
+        def settle_all() -> None:
             if final is JobStatus.FINISHED:
                 # All output is out; a slot that was given up may have begun files since.
                 checkpoints.commits.abort_others({})
