@@ -42,10 +42,10 @@ def read_all(broker: KafkaBroker, topic: str, isolation: str = "read_committed")
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         found: list[Any] = []
         open_partitions = set(partitions)
+        deadline = time.monotonic() + 30
         while open_partitions:
-            messages = consumer.consume(10_000, 30)
-            assert messages, f"{topic} cannot be read to its end"
-            for message in messages:
+            assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+            for message in consumer.consume(10_000, 0.05):
                 if message.error() is not None:
                     open_partitions.discard(message.partition())
                 else:

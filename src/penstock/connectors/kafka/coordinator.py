@@ -65,6 +65,7 @@ class Coordinators:
         self._properties = {k: v for k, v in properties.items() if isinstance(v, str)}
         self._patience = patience_seconds
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         self._connections: dict[Address, BrokerConnection] = {}
         self._found: dict[str, Address] = {}
 
@@ -153,7 +154,8 @@ class Coordinators:
         return found
 
     def close(self) -> None:
-        """Close all connections; later requests open new ones."""
+        """Close all connections; whoever still waits for an answer stops waiting."""
+        self._closed.set()
         with self._lock:
             self._forget()
 
@@ -210,12 +212,11 @@ class Coordinators:
                 except (OSError, EOFError, _Passing) as error:
                     self._forget()
                     problem = error
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or self._closed.wait(_PAUSE_SECONDS):
                 raise UnreachableError(
                     f"Kafka at {self._properties.get('bootstrap.servers')} does not answer: "
                     f"{problem}"
                 ) from problem
-            time.sleep(_PAUSE_SECONDS)
 
 
 def bootstrap(properties: Mapping[str, str]) -> list[Address]:
