@@ -16,14 +16,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 from spark_fixtures import session
 
 from penstock.testing.kafka import KafkaBroker, kafka_broker
+from penstock.testing.postgres import PostgresServer, postgres_server
 
-__all__ = ["broker", "session", "topic"]
+__all__ = ["broker", "postgres", "session", "topic"]
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[KafkaBroker]:
     with kafka_broker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
 
 
 _numbers = itertools.count(1)

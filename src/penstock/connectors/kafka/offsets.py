@@ -56,6 +56,12 @@ class OffsetsOfCluster:
         self._properties = properties
         self._group = group
 
+    def stops(self, rule: OffsetRule, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """As `resolve`, for where reading stops: an explicit offset may lie in the future."""
+        given = rule.offsets if rule.kind == "explicit" else {}
+        rest = [partition for partition in partitions if partition not in given]
+        return {**given, **self.resolve(rule, rest)}
+
     def resolve(self, rule: OffsetRule, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """One offset for each of `partitions`; SourceError where there is none."""
         wanted = list(partitions)

@@ -109,5 +109,5 @@ def _new_splits(
     starts = offsets.resolve(settings.start if first else OffsetRule(EARLIEST), fresh)
     stops: Mapping[Partition, int] = {}
     if settings.stop is not None:
-        stops = offsets.resolve(settings.stop, fresh)
+        stops = offsets.stops(settings.stop, fresh)
     return [split_of(partition, starts[partition], stops.get(partition)) for partition in fresh]
