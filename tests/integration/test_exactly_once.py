@@ -20,7 +20,11 @@ from test_kafka_sink import exactly_once
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaTopicPartition,
+)
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
@@ -46,8 +50,9 @@ class Feeder(threading.Thread):
         for number in range(self._count):
             self._producer.produce(self._topic, str(number), partition=number % PARTITIONS)
             self._producer.poll(0)
-            if number % 100 == 0 and not self.hurry.is_set():
-                time.sleep(100 / self._rate)
+            if number % 20 == 0 and not self.hurry.is_set():
+                # Ever slower, so that there is something to read until everything was killed.
+                time.sleep(20 / self._rate / (1 - number / self._count))
         assert self._producer.flush(60) == 0
 
 
@@ -86,7 +91,9 @@ def test_every_number_once_and_in_order_whatever_is_killed(
     stream = env.from_source(built, WatermarkStrategy.no_watermarks(), "numbers")
     counted = stream.map(int).key_by(key_of).process(Count())
     # A broker that is away for longer than this fails deliveries, not just delays them.
-    to_kafka = exactly_once(broker, out, out, message_timeout_ms="4000")
+    schema = KafkaRecordSerializationSchema.builder().set_topic(out)
+    schema.set_partitioner(lambda record, key: int(record.split()[0]) % PARTITIONS)
+    to_kafka = exactly_once(broker, schema.build(), out, message_timeout_ms="4000")
     counted.map(lambda one: f"{one[0]} {one[1]} {one[2]}").sink_to(to_kafka).uid("kafka")
     sql = "INSERT INTO counted (k, c, n) VALUES (?, ?, ?)"
     counted.sink_to(JdbcSink.exactly_once_sink(sql, None, jdbc(postgres))).uid("postgres")

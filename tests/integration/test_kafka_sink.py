@@ -45,7 +45,7 @@ def sink(
     return builder.build()
 
 
-def exactly_once(broker: KafkaBroker, topic: str, prefix: str, **properties: Any) -> KafkaSink:
+def exactly_once(broker: KafkaBroker, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
     return sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix, **properties)
 
 

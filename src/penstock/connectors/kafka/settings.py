@@ -10,6 +10,9 @@ from typing import Any
 from penstock.errors import ProgramError
 
 log = logging.getLogger("penstock.kafka")
+_client_log = logging.getLogger("penstock.kafka.client")
+# A client says several times a second that a broker is away; only who set up logging wants that.
+_client_log.addHandler(logging.NullHandler())
 
 Properties = Mapping[str, str]
 
@@ -40,6 +43,14 @@ def check_property(key: str, value: Any) -> str:
     return str(value)
 
 
+def number_of(key: str, value: str) -> int:
+    """The value of a property that is a number."""
+    try:
+        return int(value)
+    except ValueError:
+        raise ProgramError(f"the Kafka property {key} is a number, not {value!r}") from None
+
+
 def need_client() -> Any:
     """The module confluent_kafka, or an error that says how to get it."""
     try:
@@ -51,5 +62,5 @@ def need_client() -> Any:
 
 
 def logged(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a client whose own messages go to the log `penstock.kafka`, not to stderr."""
-    return {"logger": log, **settings}
+    """Settings of a client whose own messages go to the log `penstock.kafka.client`."""
+    return {"logger": _client_log, **settings}
