@@ -206,8 +206,8 @@ def _open_again(
     writer: SinkWriter, ids: list[str], seen: list[Any], end: Committer, name: str, broker: Any
 ) -> bool:
     write(writer, "open")
-    writer._current.production.flush(30)
-    return writer._current.id in ids
+    writer._turn.transactional.production.flush(30)
+    return writer._turn.transactional.id in ids
 
 
 def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
@@ -222,7 +222,7 @@ def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
     write(old, "not covered")
     beyond = old.prepare_commit()()
     write(old, "open")
-    old._current.production.flush(30)
+    old._turn.transactional.production.flush(30)
     end.close()
     # Another process: a new committer, which knows nothing but what the checkpoint holds.
     other = committer(built)
@@ -336,3 +336,25 @@ def test_what_makes_no_sink(broker: KafkaBroker) -> None:
         exactly_once(broker, "a", "a", security_protocol="SASL_SSL", sasl_mechanism="GSSAPI")
     with pytest.raises(ProgramError, match="'/'"):
         exactly_once(broker, "a", "a/b")
+
+
+def test_transactions_arrive_in_the_order_of_their_records(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    # The first waits for company before it is sent, as long as nobody flushes it.
+    built = exactly_once(broker, name, name, linger_ms="2000")
+    writer, end = open_writer(built), committer(built)
+    end.abort_others([])
+    write(writer, "a", "b")
+    first = writer.prepare_commit()
+    write(writer, "c")
+    second = writer.prepare_commit()
+    write(writer, "d")
+    writer.flush()
+    prepared = first() + second()
+    prepared += writer.prepare_commit()()
+    end.commit(prepared)
+    until("the end", lambda: values(read_all(broker, name)) == ["a", "b", "c", "d"])
+    writer.close()
+    end.close()

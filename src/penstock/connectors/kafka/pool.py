@@ -21,6 +21,7 @@ from penstock.errors import PenstockError, SinkError
 
 READY = 2
 INIT_SECONDS = 60.0
+_AWAY = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE")
 _RETRY_SECONDS, _WAIT_SECONDS = 0.2, 0.005
 
 
@@ -120,8 +121,7 @@ class ProducerPool:
                 production.producer.init_transactions(INIT_SECONDS)
                 return Transactional(name, turn, production)
             except Exception as error:
-                retriable = getattr(error.args[0] if error.args else None, "retriable", bool)()
-                if not retriable or time.monotonic() > deadline or self._closed.is_set():
+                if not _passing(error) or time.monotonic() > deadline or self._closed.is_set():
                     raise SinkError(
                         f"transactional id {name} cannot be made ready: {error}"
                     ) from error
@@ -144,3 +144,11 @@ class ProducerPool:
     def _fresh(self) -> tuple[str, int]:
         self._made += 1
         return self._new_id(self._made), 0
+
+
+def _passing(error: Exception) -> bool:
+    """Whether a broker may say something else soon."""
+    reason: Any = error.args[0] if error.args else None
+    if not hasattr(reason, "retriable"):
+        return False
+    return bool(reason.retriable() or reason.name() in _AWAY)

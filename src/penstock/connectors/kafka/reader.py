@@ -37,6 +37,7 @@ class KafkaReader(SourceReader):
         self._commits = commits
         self._splits: dict[Partition, dict[str, Any]] = {}
         self._fetched: deque[tuple[Partition, list[Any]]] = deque()
+        self._taken = 0
         self._last: Partition | None = None
         self._committed: dict[Partition, int] = {}
         self.skipped = 0
@@ -68,17 +69,21 @@ class KafkaReader(SourceReader):
                     (place, list(messages)) for place, messages in groupby(batch, _place)
                 )
                 continue
-            place, messages = self._fetched[0]
-            if len(messages) > limit:
-                self._fetched[0] = (place, messages[limit:])
-                messages = messages[:limit]
-            else:
-                self._fetched.popleft()
+            place, messages = self._next(limit)
             split = self._splits.get(place)
             if split is not None and (records := self._records(place, split, messages)):
                 self._last = place
                 return records
         return None
+
+    def _next(self, limit: int) -> tuple[Partition, list[Any]]:
+        """The next messages of those that were fetched."""
+        place, messages = self._fetched[0]
+        start, self._taken = self._taken, self._taken + limit
+        if self._taken >= len(messages):
+            self._fetched.popleft()
+            self._taken = 0
+        return place, messages[start : start + limit]
 
     def _records(self, place: Partition, split: dict[str, Any], messages: list[Any]) -> list[Any]:
         """The records among `messages`; moves the split past them, and ends it at its end."""

@@ -3,20 +3,44 @@
 A transaction begins with the first record. At the barrier the writer turns to the next producer at
 once; the old one is flushed off the loop, and its transaction is described by a committable. It
 stays open, and invisible to consumers that read committed records, until the committer ends it.
+
+Two producers do not wait for each other, and a partition's order is that of arrival. So messages of
+the next transaction are held until those of the one before have arrived.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.pool import ProducerPool, Transactional
-from penstock.connectors.kafka.production import Production
+from penstock.connectors.kafka.production import ROOM
 from penstock.connectors.kafka.transactions import Committable
 from penstock.connectors.sink import SinkWriter
 from penstock.errors import SinkError
+
+
+@dataclass(eq=False)
+class _Turn:
+    """The transaction from one checkpoint to the next."""
+
+    transactional: Transactional
+    before: threading.Event
+    """All messages of the transaction before have arrived."""
+    arrived: threading.Event = field(default_factory=threading.Event)
+    held: list[dict[str, Any]] = field(default_factory=list)
+    begun: bool = False
+
+    def release(self) -> None:
+        """Send what was held, if it may be sent."""
+        if self.held and self.before.is_set():
+            held, self.held = self.held, []
+            for message in held:
+                self.transactional.production.produce(message)
 
 
 class TransactionalKafkaWriter(SinkWriter):
@@ -35,68 +59,82 @@ class TransactionalKafkaWriter(SinkWriter):
         self._message = message
         self._flush_seconds = flush_seconds
         self._wake = wake
-        self._current: Transactional | None = None
-        self._begun = False
-        self._preparing: set[Production] = set()
+        self._turn: _Turn | None = None
+        self._arrived = threading.Event()
+        self._arrived.set()
+        self._preparing: set[_Turn] = set()
 
     def open(self) -> None:
         self._pool.start()
 
     def has_room(self) -> bool:
-        if self._current is None:
-            self._current = self._pool.take()
-        return self._current is not None and self._current.production.has_room(self._wake)
+        if self._turn is None:
+            taken = self._pool.take()
+            if taken is None:
+                return False
+            self._turn = _Turn(taken, self._arrived)
+        turn = self._turn
+        turn.release()
+        return len(turn.held) < ROOM and turn.transactional.production.has_room(self._wake)
 
     def write(self, value: Any) -> None:
         message = self._message(value)
-        if self._current is None:
-            self._current = self._pool.wait()
-        current = self._current
-        if not self._begun:
-            current.production.producer.begin_transaction()
-            self._begun = True
-        current.production.produce(message)
+        if self._turn is None:
+            self._turn = _Turn(self._pool.wait(), self._arrived)
+        turn = self._turn
+        if not turn.begun:
+            turn.transactional.production.producer.begin_transaction()
+            turn.begun = True
+        if turn.before.is_set():
+            turn.release()
+            turn.transactional.production.produce(message)
+        else:
+            turn.held.append(message)
 
     def flush(self) -> None:
-        if self._current is not None:
-            self._current.production.poll()
+        if self._turn is not None:
+            self._turn.release()
+            self._turn.transactional.production.poll()
 
     def prepare_commit(self) -> Callable[[], list[Plain]]:
-        current = self._current
-        if current is None or not self._begun:
+        turn = self._turn
+        if turn is None or not turn.begun:
             return list
-        self._current, self._begun = None, False
-        return lambda: self._prepare(current)
+        self._turn, self._arrived = None, turn.arrived
+        self._preparing.add(turn)
+        return lambda: self._prepare(turn)
 
-    def _prepare(self, transactional: Transactional) -> list[Plain]:
-        """All is delivered, and the coordinator says which transaction it is."""
-        production = transactional.production
-        self._preparing.add(production)
+    def _prepare(self, turn: _Turn) -> list[Plain]:
+        """All has arrived, and the coordinator says which transaction it is."""
+        name, production = turn.transactional.id, turn.transactional.production
+        if not turn.before.is_set():
+            raise SinkError(f"transaction {name} follows one that could not be prepared")
+        turn.release()
         production.flush(self._flush_seconds)
-        self._preparing.discard(production)
-        found = self._coordinators.describe([transactional.id]).get(transactional.id)
+        turn.arrived.set()
+        self._preparing.discard(turn)
+        self._wake()
+        found = self._coordinators.describe([name]).get(name)
         if found is None or found.state != "Ongoing":
             state = "unknown" if found is None else found.state
             raise SinkError(
-                f"transaction {transactional.id} should be open and is {state}: it timed out, or "
-                "another job uses the same transactional id prefix"
+                f"transaction {name} should be open and is {state}: it timed out, or another job "
+                "uses the same transactional id prefix"
             )
         committable = Committable(
-            transactional.id,
+            name,
             found.producer_id,
             found.epoch,
             found.start_ms,
             found.timeout_ms,
             tuple(production.covered()),
         )
-        self._pool.give_back(transactional)
+        self._pool.give_back(turn.transactional)
         return [committable.plain()]
 
     def close(self) -> None:
         self._pool.close()
         self._coordinators.close()
-        if self._current is not None:
-            self._current.production.abandon()
-            self._current = None
-        for production in list(self._preparing):
-            production.abandon()
+        for turn in (*self._preparing, *([] if self._turn is None else [self._turn])):
+            turn.transactional.production.abandon()
+        self._turn = None
