@@ -26,14 +26,14 @@ from penstock.connectors.source import (
 DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 
 # The client's prefetch is bounded; the user's properties go over these.
-_CONSUMER_DEFAULTS = {
+CONSUMER_DEFAULTS = {
     "queued.max.messages.kbytes": "16384",
     "queued.min.messages": "20000",
     "fetch.wait.max.ms": "100",
     "auto.offset.reset": "error",
 }
 # What the engine relies on; the user's properties do not go over these.
-_CONSUMER_RULES = {
+CONSUMER_RULES = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
@@ -89,7 +89,7 @@ class PartitionsSource(Source):
 
     def _consumer_settings(self, context: ReaderContext) -> dict[str, Any]:
         settings = self._settings
-        chosen = {**_CONSUMER_DEFAULTS, **settings.properties, **_CONSUMER_RULES}
+        chosen = {**CONSUMER_DEFAULTS, **settings.properties, **CONSUMER_RULES}
         # The client wants a group even where nobody commits offsets for one.
         chosen["group.id"] = settings.group or f"penstock-{uuid.uuid4().hex}"
         if settings.client_id_prefix is not None:
