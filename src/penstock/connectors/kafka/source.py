@@ -29,6 +29,8 @@ DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 CONSUMER_DEFAULTS = {
     "queued.max.messages.kbytes": "16384",
     "queued.min.messages": "20000",
+    # How long the client stops fetching when so many wait. Its second is longer than they last.
+    "fetch.queue.backoff.ms": "10",
     "fetch.wait.max.ms": "100",
     "auto.offset.reset": "error",
 }
