@@ -60,6 +60,7 @@ bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.fairness
 	$(PY) -m bench.recovery
 	$(PY) -m bench.startup
+	$(PY) -m bench.kafka_source
 
 clean: ## remove the environment, caches and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \

@@ -1,7 +1,8 @@
-"""Real servers, started by the tests on free ports of this machine."""
+"""Real servers, one of each for all tests of a run. A server that cannot start is a failure."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import subprocess
@@ -9,9 +10,21 @@ import sys
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+# What jobs are made of lies there, and slots import it by name.
+sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from spark_fixtures import session
+
+from penstock.testing.kafka import KafkaBroker, kafka_broker
+from penstock.testing.postgres import PostgresServer, postgres_server
+
+__all__ = ["broker", "bucket", "postgres", "s3_server", "session", "topic"]
 
 
 def _free_port() -> int:
@@ -73,3 +86,30 @@ def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     open_filesystem.cache_clear()
     yield f"s3://{name}"
     open_filesystem.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    with kafka_broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic(broker: KafkaBroker) -> Callable[[int], str]:
+    """Makes a new topic with so many partitions."""
+
+    def make(partitions: int = 1) -> str:
+        name = f"topic-{next(_numbers)}"
+        broker.create_topic(name, partitions)
+        return name
+
+    return make

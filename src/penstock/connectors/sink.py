@@ -46,6 +46,8 @@ class WriterContext:
     """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
     emit_room: Callable[[], bool]
     """Whether the client keeps up with what was emitted."""
+    wake: Callable[[], None] = lambda: None
+    """Tells the slot, from any thread, that `has_room` may have another answer now."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,9 @@ class Committer(ABC):
         Called before a new attempt processes its first record. Writers of attempts later than
         `CommitterContext.last_attempt` are left alone.
         """
+
+    def close(self) -> None:
+        """Called once when the job is over and its output is settled."""
 
 
 class Sink(ABC):

@@ -105,6 +105,12 @@ class SourceReader(ABC):
     def snapshot(self) -> list[Plain]:
         """The splits that are not read to their end, each with its position."""
 
+    def covered(self, splits: list[Plain]) -> None:
+        """A checkpoint is complete for which `snapshot` returned `splits`: nobody reads them again.
+
+        A hint for systems that want to know, such as the group of a Kafka consumer.
+        """
+
     def close(self) -> None:
         """Called once at the end, also after a failure."""
 

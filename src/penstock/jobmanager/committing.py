@@ -73,6 +73,11 @@ class Commits:
         for uid, committer in self._committers.items():
             committer.abort_others(list(keep.get(uid, ())))
 
+    def close(self) -> None:
+        """The job is over."""
+        for committer in self._committers.values():
+            committer.close()
+
     def _committer(self, uid: str) -> Committer:
         if uid not in self._committers:
             raise ProgramError(f"the sink with uid {uid} prepared output but has no committer")

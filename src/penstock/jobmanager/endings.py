@@ -20,6 +20,13 @@ HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError, Superse
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
     """Settle the output of a job of which nothing runs any more, and clear up; slow."""
+    try:
+        _settle(job, checkpoints, final, error)
+    finally:
+        checkpoints.commits.close()
+
+
+def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
     if isinstance(error, SupersededError):
         # Output and checkpoints are another driver's now.
         return

@@ -298,6 +298,7 @@ class _Builder:
             self._environment.clock,
             emitter.emit,
             emitter.has_room,
+            self._environment.wake,
         )
         return spec.sink.create_writer(context)
 

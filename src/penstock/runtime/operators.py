@@ -321,6 +321,7 @@ class RuntimeSource(RuntimeOperator):
         super().__init__(node, info)
         self.reader = reader
         self._restored: list[Plain] = []
+        self._cut: dict[int, list[Plain]] = {}
 
     def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
         self._restored = list(snapshot.splits)
@@ -331,7 +332,14 @@ class RuntimeSource(RuntimeOperator):
             self.reader.add_splits(self._restored)
 
     def cut(self, checkpoint: int) -> OperatorCut:
-        return OperatorCut(self.node.uid, checkpoint, splits=tuple(self.reader.snapshot()))
+        self._cut[checkpoint] = splits = self.reader.snapshot()
+        return OperatorCut(self.node.uid, checkpoint, splits=tuple(splits))
+
+    def confirm(self, checkpoint: int) -> None:
+        splits = self._cut.get(checkpoint)
+        self._cut = {c: kept for c, kept in self._cut.items() if c > checkpoint}
+        if splits is not None:
+            self.reader.covered(splits)
 
     def close(self) -> None:
         self.reader.close()

@@ -1,6 +1,7 @@
 """Sources and sinks, by PyFlink's names."""
 
+from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 
-__all__ = ["Sink", "Source"]
+__all__ = ["DeliveryGuarantee", "Sink", "Source"]

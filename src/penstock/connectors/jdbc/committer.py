@@ -1,0 +1,103 @@
+"""Ends prepared transactions of PostgreSQL from the JobMaster.
+
+A transaction that is not there any more was committed or rolled back; the server remembers which,
+by its number (`pg_xact_status`), so committing again is harmless and a loss is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from penstock.common.plain import Plain
+from penstock.connectors.jdbc.database import Database, need_psycopg
+from penstock.connectors.sink import Committer
+from penstock.errors import SinkError
+
+
+def owner_of(prefix: str, uid: str) -> str:
+    """What the names of a sink's transactions begin with."""
+    digest = hashlib.sha256(uid.encode()).hexdigest()[:8]
+    return f"penstock:{prefix.replace(chr(39), '')}:{digest}:"
+
+
+def session_of(owner: str) -> str:
+    """What connections of a sink's writers call themselves, in the server's 63 characters."""
+    return f"penstock {hashlib.sha256(owner.encode()).hexdigest()[:24]}"
+
+
+class PostgresCommitter(Committer):
+    """The committer of an exactly-once sink."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+
+    def commit(self, committables: list[Plain]) -> None:
+        with self._connection() as connection:
+            for committable in committables:
+                self._commit(connection, committable["transaction"], committable["number"])
+
+    def abort_others(self, keep: list[Plain]) -> None:
+        """Roll back what is prepared; end the sessions that could prepare more."""
+        kept = {committable["transaction"] for committable in keep}
+        with self._connection() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = %s",
+                (session_of(self._owner),),
+            )
+            # A session that ends may still have a statement to finish.
+            connection.execute(
+                "DO $$ BEGIN FOR i IN 1..200 LOOP PERFORM pg_stat_clear_snapshot(); "
+                "EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = "
+                f"'{session_of(self._owner)}'); PERFORM pg_sleep(0.01); END LOOP; END $$"
+            )
+            found = connection.execute(
+                "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
+                "AND starts_with(gid, %s)",
+                (self._owner,),
+            ).fetchall()
+            for (name,) in found:
+                if name not in kept:
+                    self._roll_back(connection, name)
+
+    def _commit(self, connection: Any, name: str, number: int) -> None:
+        psycopg = need_psycopg()
+        try:
+            connection.execute(f"COMMIT PREPARED '{name}'")
+        except psycopg.errors.UndefinedObject as error:
+            query = "SELECT pg_xact_status(%s::text::xid8)"
+            (status,) = connection.execute(query, (str(number),)).fetchone()
+            if status != "committed":
+                raise SinkError(
+                    f"a checkpoint covers output that cannot be committed, its records are lost: "
+                    f"the prepared transaction {name} (number {number}) of "
+                    f"{self._database.shown()} is {status or 'unknown to the server'}"
+                ) from error
+
+    def _roll_back(self, connection: Any, name: str) -> None:
+        psycopg = need_psycopg()
+        try:
+            connection.execute(f"ROLLBACK PREPARED '{name}'")
+        except psycopg.errors.UndefinedObject:
+            return  # somebody else was faster
+
+    def _connection(self) -> _Connection:
+        return _Connection(self._database)
+
+
+class _Connection:
+    """A connection for one task; each statement stands for itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> Any:
+        self._connection = self._database.connect(autocommit=True)
+        return self._connection
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._connection.close()
+        if isinstance(error, need_psycopg().Error):
+            raise SinkError(f"{self._database.shown()}: {error}") from error

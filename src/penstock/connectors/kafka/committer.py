@@ -1,0 +1,105 @@
+"""Ends transactions from the JobMaster: what a checkpoint covers is committed, the rest is fenced.
+
+Committing again is harmless: the transaction is named exactly, and one that is committed stays so.
+A transaction that is gone (it timed out, or somebody fenced it) is lost output, and an error that
+names it and the offsets it covered.
+"""
+
+from __future__ import annotations
+
+from penstock.common.plain import Plain
+from penstock.connectors.kafka.coordinator import (
+    CoordinatorError,
+    Coordinators,
+    Transaction,
+    UnreachableError,
+)
+from penstock.connectors.kafka.lease import Lease
+from penstock.connectors.kafka.transactions import (
+    Committable,
+    ids_of,
+    is_retired,
+    lease_of,
+    retired,
+)
+from penstock.connectors.sink import Committer
+from penstock.errors import SinkError
+
+_DESCRIBE_AT_ONCE = 500
+
+
+class KafkaCommitter(Committer):
+    """The committer of an exactly-once sink."""
+
+    def __init__(self, prefix: str, job: str, coordinators: Coordinators) -> None:
+        self._prefix = prefix
+        self._coordinators = coordinators
+        self._lease = Lease(prefix, job, coordinators)
+
+    def commit(self, committables: list[Plain]) -> None:
+        prepared = [Committable.of(value) for value in committables]
+        try:
+            known = self._describe([one.id for one in prepared])
+            for one in prepared:
+                self._commit(one, known.get(one.id))
+        except UnreachableError as error:
+            raise SinkError(f"transactions cannot be committed now: {error}") from error
+
+    def _commit(self, one: Committable, now: Transaction | None) -> None:
+        if now is None:
+            raise _lost(one, "the cluster does not know it any more")
+        if one.is_committed(now):
+            return
+        if not one.is_this(now) or now.state != "Ongoing":
+            raise _lost(one, f"it is not open any more ({now.state}, epoch {now.epoch})")
+        try:
+            self._coordinators.end(one.id, one.producer_id, one.epoch, commit=True)
+        except CoordinatorError as error:
+            # An answer may have been lost on the way, and then this is the second request.
+            again = self._describe([one.id]).get(one.id)
+            if again is None or not one.is_committed(again):
+                raise _lost(one, str(error)) from error
+
+    def abort_others(self, keep: list[Plain]) -> None:
+        """Fence every id of the prefix that has a transaction open or could begin one.
+
+        An id whose transaction is settled is left alone: its producer is never used again without
+        a new epoch. The lease on the prefix is held from here on.
+        """
+        try:
+            self._lease.take()
+            kept = {value["id"]: Committable.of(value) for value in keep}
+            found = self._coordinators.with_prefix(ids_of(self._prefix))
+            lease = lease_of(self._prefix)
+            unsettled = [
+                name
+                for name, state in found.items()
+                if state in ("Ongoing", "Empty") and name != lease
+            ]
+            for name, now in self._describe(unsettled).items():
+                if name in kept and kept[name].is_this(now):
+                    continue
+                if now.state == "Ongoing" or not is_retired(now.timeout_ms):
+                    self._coordinators.init(name, retired(now.timeout_ms))
+        except CoordinatorError as error:
+            raise SinkError(f"transactions of an earlier attempt remain open: {error}") from error
+        except UnreachableError as error:
+            raise SinkError(f"transactions cannot be settled now: {error}") from error
+
+    def close(self) -> None:
+        self._lease.release()
+        self._coordinators.close()
+
+    def _describe(self, ids: list[str]) -> dict[str, Transaction]:
+        known: dict[str, Transaction] = {}
+        for start in range(0, len(ids), _DESCRIBE_AT_ONCE):
+            known.update(self._coordinators.describe(ids[start : start + _DESCRIBE_AT_ONCE]))
+        return known
+
+
+def _lost(one: Committable, why: str) -> SinkError:
+    return SinkError(
+        f"a checkpoint covers output that cannot be committed, its records are lost: {why}; "
+        f"{one.described()}; raise transaction.timeout.ms above the longest time that a job may "
+        "be away"
+    )

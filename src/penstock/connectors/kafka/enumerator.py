@@ -1,0 +1,95 @@
+"""Finds partitions, at the start and while the job runs, and hands them to readers.
+
+Asking the cluster is slow, and an enumerator must answer at once: a thread asks, and what it found
+waits here. A partition that appears while the job runs is read from its beginning, so that nothing
+written between two looks is missed. One that disappears fails the job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.plain import Plain
+from penstock.connectors.kafka.offsets import Partition
+from penstock.connectors.kafka.partitions import MissingError, owner
+from penstock.connectors.kafka.settings import log
+from penstock.connectors.source import SplitEnumerator
+from penstock.errors import PenstockError
+
+Find = Callable[[frozenset[Partition], bool], list[dict[str, Any]]]
+"""Splits of the partitions that are not among the known ones; the flag: is this the first look."""
+
+
+class KafkaEnumerator(SplitEnumerator):
+    """The enumerator of a Kafka source; with an interval it looks for new partitions."""
+
+    def __init__(
+        self, find: Find, parallelism: int, interval_ms: int | None, restored: Plain | None
+    ) -> None:
+        self._find = find
+        self._parallelism = parallelism
+        self._interval_ms = interval_ms
+        self._lock = threading.Lock()
+        self._known: set[Partition] = set()
+        self._waiting: list[dict[str, Any]] = []
+        if restored is None:
+            self._add(find(frozenset(), True))
+        else:
+            self._known = {(topic, number) for topic, number in restored["known"]}
+            self._waiting = [dict(split) for split in restored["waiting"]]
+        self._problem: MissingError | None = None
+        self._closed = threading.Event()
+        if interval_ms is not None:
+            name = "penstock-kafka-discovery"
+            threading.Thread(target=self._look, args=(interval_ms,), name=name, daemon=True).start()
+
+    def next_splits(self, subtask: int) -> list[Plain] | None:
+        with self._lock:
+            own = [split for split in self._waiting if self._owner(split) == subtask]
+            self._waiting = [split for split in self._waiting if self._owner(split) != subtask]
+        if self._problem is not None:
+            raise self._problem
+        if not own and self._interval_ms is None:
+            return None
+        return own
+
+    def ask_again_ms(self, subtask: int) -> int | None:
+        return self._interval_ms
+
+    def snapshot(self) -> Plain:
+        with self._lock:
+            known = [list(partition) for partition in sorted(self._known)]
+            return {"known": known, "waiting": [dict(split) for split in self._waiting]}
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _look(self, interval_ms: int) -> None:
+        missing = 0
+        while not self._closed.wait(interval_ms / 1000):
+            with self._lock:
+                known = frozenset(self._known)
+            try:
+                found = self._find(known, False)
+            except MissingError as error:
+                # Brokers may not know all topics for a moment; twice in a row is not a moment.
+                missing += 1
+                if missing > 1:
+                    self._problem = error
+                continue
+            except PenstockError as error:
+                # The readers notice a cluster that is away; the next look may succeed.
+                log.warning("new partitions cannot be looked for: %s", error)
+                continue
+            missing = 0
+            self._add(found)
+
+    def _add(self, splits: list[dict[str, Any]]) -> None:
+        with self._lock:
+            self._waiting.extend(splits)
+            self._known.update((split["topic"], split["partition"]) for split in splits)
+
+    def _owner(self, split: dict[str, Any]) -> int:
+        return owner((split["topic"], split["partition"]), self._parallelism)

@@ -1,0 +1,70 @@
+"""Which partitions a source reads: those of named topics, of topics by pattern, or a fixed set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connectors.kafka.offsets import ASK_SECONDS, Partition
+from penstock.connectors.kafka.settings import logged, need_client
+from penstock.errors import SourceError
+
+
+class MissingError(SourceError):
+    """A topic or partition is not there, or not there any more."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Topics, a pattern for topics, or partitions: one of the three."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[Partition, ...] = ()
+
+    def find(self, properties: Mapping[str, str]) -> list[Partition]:
+        """The partitions that exist now, in order; SourceError if one that is named does not."""
+        kafka = need_client()
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            metadata = AdminClient(logged(properties)).list_topics(timeout=ASK_SECONDS)
+        except kafka.KafkaException as error:
+            servers = properties.get("bootstrap.servers")
+            raise SourceError(f"Kafka at {servers} does not answer: {error}") from error
+        known = {
+            name: sorted(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if topic.error is None
+        }
+        return self.select(known)
+
+    def select(self, known: Mapping[str, list[int]]) -> list[Partition]:
+        """The partitions of `known` topics that are subscribed to."""
+        if self.partitions:
+            for topic, number in self.partitions:
+                if number not in known.get(topic, ()):
+                    raise MissingError(f"there is no topic {topic} with a partition {number}")
+            return sorted(self.partitions)
+        if self.pattern is not None:
+            pattern = re.compile(self.pattern)
+            topics = [name for name in known if pattern.fullmatch(name)]
+        else:
+            for topic in self.topics:
+                if topic not in known:
+                    raise MissingError(f"there is no topic {topic}")
+            topics = list(self.topics)
+        return sorted((topic, number) for topic in topics for number in known[topic])
+
+
+def owner(partition: Partition, parallelism: int) -> int:
+    """The reader of a partition: those of a topic go round, from a start that its name gives."""
+    topic, number = partition
+    return (sum(topic.encode()) * 31 + number) % parallelism
+
+
+def split_of(partition: Partition, offset: int, stop: int | None) -> dict[str, Any]:
+    """A split: a partition, the next offset to read, and the first not to read, if there is one."""
+    return {"topic": partition[0], "partition": partition[1], "offset": offset, "stop": stop}

@@ -1,0 +1,121 @@
+"""A producer that knows how its messages fared.
+
+The client library sends in the background and reports later. Reports are gathered here: the first
+error, and which offsets messages got, so that a transaction can say what it covers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.connectors.kafka.settings import logged, need_client
+from penstock.errors import SinkError
+
+ROOM = 50_000
+"""Messages that may wait in a producer before its writer takes no more records."""
+_FULL_PAUSE_SECONDS = 0.01
+
+
+class Production:
+    """One producer of the client library."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        kafka = need_client()
+        self._error: type[Exception] = kafka.KafkaException
+        settings = {"queue.buffering.max.messages": "500000", **properties}
+        try:
+            self.producer = kafka.Producer(logged({**settings, "on_delivery": self._delivered}))
+        except kafka.KafkaException as error:
+            raise SinkError(f"a Kafka producer cannot be made: {error}") from error
+        self._problem: str | None = None
+        self._offsets: dict[tuple[str, int], list[int]] = {}
+        self._since_poll = 0
+        self._alarm: threading.Timer | None = None
+
+    def produce(self, message: dict[str, Any]) -> None:
+        """Send a message, or note that it cannot be: the next call raises."""
+        while True:
+            try:
+                self.producer.produce(**message)
+                break
+            except BufferError:
+                self._serve(self.producer.poll, _FULL_PAUSE_SECONDS)
+                self.check()
+            except self._error as error:
+                size = len(message.get("value") or b"")
+                raise SinkError(
+                    f"topic {message['topic']}: a message of {size} bytes cannot be sent: {error}"
+                ) from error
+        self._since_poll += 1
+        if self._since_poll >= 256:
+            self.poll()
+
+    def poll(self) -> None:
+        """Take in reports; raise if one is bad."""
+        self._since_poll = 0
+        self._serve(self.producer.poll, 0)
+        self.check()
+
+    def has_room(self, wake: Callable[[], None]) -> bool:
+        """Whether messages may be sent; while not, `wake` is called when it is worth asking."""
+        if len(self.producer) < ROOM:
+            return True
+        self.poll()
+        if len(self.producer) < ROOM:
+            return True
+        if self._alarm is None or not self._alarm.is_alive():
+            self._alarm = threading.Timer(_FULL_PAUSE_SECONDS, wake)
+            self._alarm.daemon = True
+            self._alarm.start()
+        return False
+
+    def flush(self, seconds: float) -> None:
+        """Wait until every message is delivered; SinkError if one is not."""
+        deadline = time.monotonic() + seconds
+        while left := self._serve(self.producer.flush, 0.5):
+            self.check()
+            if time.monotonic() > deadline:
+                raise SinkError(
+                    f"{left} messages were not taken by Kafka within {seconds:g} s; is it away?"
+                )
+        self.check()
+
+    def check(self) -> None:
+        if self._problem is not None:
+            raise SinkError(self._problem)
+
+    def abandon(self) -> None:
+        """Nobody waits for its messages any more; a transaction is left as it is."""
+        self._problem = "the writer was closed before its messages were delivered"
+        self.producer.purge()
+
+    def covered(self) -> list[dict[str, Any]]:
+        """The offsets that messages got, first and last by partition."""
+        return [
+            {"topic": topic, "partition": number, "first": first, "last": last}
+            for (topic, number), (first, last) in sorted(self._offsets.items())
+        ]
+
+    def _serve(self, serve: Callable[[float], int], seconds: float) -> int:
+        """Let the client report, which is also how it says that it has failed for good."""
+        try:
+            return serve(seconds)
+        except (self._error, SystemError) as error:
+            # A report that is called while the failure is raised turns it into a SystemError.
+            raise SinkError(f"the Kafka producer failed: {error.__cause__ or error}") from error
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        place = (message.topic(), message.partition())
+        if error is not None:
+            if self._problem is None:
+                self._problem = f"topic {place[0]}: a message was not delivered: {error.str()}"
+            return
+        offset = message.offset()
+        known = self._offsets.get(place)
+        if known is None:
+            self._offsets[place] = [offset, offset]
+        elif offset > known[1]:
+            known[1] = offset

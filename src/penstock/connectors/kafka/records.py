@@ -1,0 +1,137 @@
+"""Records of a source: what is made of a message, and what happens when nothing can be.
+
+A *decoder* is a function of one message. Those here are built from schemas that turn bytes into
+values; a full-record decoder sees all of a message as a `ConsumerRecord`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.serialization import DeserializationSchema
+from penstock.errors import ProgramError, RecordError
+
+Decode = Callable[[Any], Any]
+"""From a message of the client library to a record."""
+
+_SHOWN_BYTES = 100
+
+
+@dataclass(frozen=True)
+class ConsumerRecord:
+    """A message, whole."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970, as the producer or the broker set it; -1 without one."""
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class JsonSchema(DeserializationSchema):
+    """JSON, in UTF-8: objects become dicts."""
+
+    def deserialize(self, message: bytes) -> Any:
+        return json.loads(message)
+
+
+@dataclass(frozen=True)
+class ValueDecoder:
+    """The value alone. A message without a value is None."""
+
+    schema: DeserializationSchema | None = None
+
+    def compiled(self) -> Decode:
+        if self.schema is None:
+            return _text
+        deserialize = self.schema.deserialize
+
+        def decode(message: Any) -> Any:
+            value = message.value()
+            return None if value is None else deserialize(value)
+
+        return decode
+
+
+@dataclass(frozen=True)
+class KeyValueDecoder:
+    """Pairs of key and value."""
+
+    key: DeserializationSchema | None = None
+    value: DeserializationSchema | None = None
+
+    def compiled(self) -> Decode:
+        of_key, of_value = _part(self.key), _part(self.value)
+        return lambda message: (of_key(message.key()), of_value(message.value()))
+
+
+@dataclass(frozen=True)
+class RecordDecoder:
+    """A `ConsumerRecord`, or what `function` makes of one."""
+
+    key: DeserializationSchema | None = None
+    value: DeserializationSchema | None = None
+    function: Callable[[ConsumerRecord], Any] | None = None
+    raw: bool = False
+    """Key and value stay bytes: what they mean is the function's business."""
+
+    def compiled(self) -> Decode:
+        of_key, of_value = (_same, _same) if self.raw else (_part(self.key), _part(self.value))
+        function = self.function
+
+        def decode(message: Any) -> Any:
+            record = ConsumerRecord(
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                message.timestamp()[1],
+                of_key(message.key()),
+                of_value(message.value()),
+                tuple(message.headers() or ()),
+            )
+            return record if function is None else function(record)
+
+        return decode
+
+
+Decoder = ValueDecoder | KeyValueDecoder | RecordDecoder
+
+
+def check_schema(schema: Any, method: str) -> DeserializationSchema:
+    """The schema, if it is one."""
+    if not callable(getattr(schema, "deserialize", None)):
+        raise ProgramError(
+            f"{method}() needs a DeserializationSchema, not a {type(schema).__name__}"
+        )
+    found: DeserializationSchema = schema
+    return found
+
+
+def bad_message(message: Any, error: Exception) -> RecordError:
+    """The error for a message that cannot be decoded: where it is, what is wrong, how it begins."""
+    place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
+    value = message.value()
+    shown = "no value" if value is None else repr(value[:_SHOWN_BYTES])
+    dots = "..." if value is not None and len(value) > _SHOWN_BYTES else ""
+    what = f"{type(error).__name__}: {error}"
+    return RecordError(f"{place}: the record cannot be decoded: {what}: {shown}{dots}", place)
+
+
+def _text(message: Any) -> Any:
+    value = message.value()
+    return None if value is None else value.decode()
+
+
+def _part(schema: DeserializationSchema | None) -> Callable[[bytes | None], Any]:
+    deserialize = bytes.decode if schema is None else schema.deserialize
+    return lambda data: None if data is None else deserialize(data)
+
+
+def _same(data: bytes | None) -> bytes | None:
+    return data

@@ -1,0 +1,66 @@
+"""The settings of Kafka clients: the user's properties, checked, with what every client needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from penstock.errors import ProgramError
+
+log = logging.getLogger("penstock.kafka")
+_client_log = logging.getLogger("penstock.kafka.client")
+# A client says several times a second that a broker is away; only who set up logging wants that.
+_client_log.addHandler(logging.NullHandler())
+
+Properties = Mapping[str, str]
+
+# Settings of the Java client that mean nothing to librdkafka, and what to write instead.
+_JAVA_ONLY = {
+    "sasl.jaas.config": "sasl.username and sasl.password",
+    "ssl.truststore.location": "ssl.ca.location, a PEM file",
+    "ssl.truststore.password": "ssl.ca.location, a PEM file",
+    "key.deserializer": "a deserializer of the source",
+    "value.deserializer": "a deserializer of the source",
+    "key.serializer": "a serializer of the sink",
+    "value.serializer": "a serializer of the sink",
+}
+
+
+def check_property(key: str, value: Any) -> str:
+    """The value as a client takes it; ProgramError for what it would not understand."""
+    if not isinstance(key, str) or not key:
+        raise ProgramError(f"a Kafka property has a name, not {key!r}")
+    if key in _JAVA_ONLY:
+        raise ProgramError(
+            f"the Kafka property {key} is the Java client's; use {_JAVA_ONLY[key]} instead"
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, (str, int, float)):
+        raise ProgramError(f"the Kafka property {key} is a {type(value).__name__}, not a string")
+    return str(value)
+
+
+def number_of(key: str, value: str) -> int:
+    """The value of a property that is a number."""
+    try:
+        return int(value)
+    except ValueError:
+        raise ProgramError(f"the Kafka property {key} is a number, not {value!r}") from None
+
+
+def need_client() -> Any:
+    """The module confluent_kafka, or an error that says how to get it."""
+    try:
+        return import_module("confluent_kafka")
+    except ImportError as error:
+        raise ProgramError(
+            "Kafka needs the package confluent-kafka: pip install 'penstock[kafka]'"
+        ) from error
+
+
+def logged(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a client whose own messages go to the log `penstock.kafka.client`."""
+    return {"logger": _client_log, **settings}

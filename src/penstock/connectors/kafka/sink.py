@@ -1,0 +1,71 @@
+"""The Kafka sink: plain, or in transactions that checkpoints commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.coordinator import Coordinators
+from penstock.connectors.kafka.messages import MessageSchema
+from penstock.connectors.kafka.plain_writer import PlainKafkaWriter
+from penstock.connectors.kafka.pool import ProducerPool
+from penstock.connectors.kafka.transactional_writer import TransactionalKafkaWriter
+from penstock.connectors.kafka.transactions import id_of
+from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+
+TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
+"""The longest that a broker allows unless it is configured otherwise."""
+SHORTEST_TIMEOUT_MS = 10_000
+
+# The user's properties go over these.
+_PRODUCER_DEFAULTS = {"linger.ms": "5", "compression.type": "none"}
+
+
+@dataclass(frozen=True)
+class KafkaSinkSettings:
+    """All that a builder gathers."""
+
+    properties: Mapping[str, str]
+    messages: MessageSchema
+    guarantee: DeliveryGuarantee
+    prefix: str = ""
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    flush_seconds: float = 120.0
+
+
+class TopicSink(Sink):
+    """Writes records to Kafka topics."""
+
+    def __init__(self, settings: KafkaSinkSettings) -> None:
+        self._settings = settings
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        settings = self._settings
+        properties = {**_PRODUCER_DEFAULTS, **settings.properties}
+        message = settings.messages.compiled()
+        if settings.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            waits = settings.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+            return PlainKafkaWriter(
+                properties, message, waits, settings.flush_seconds, context.wake
+            )
+        writer = f"{context.attempt}-{context.subtask}-{uuid.uuid4().hex[:8]}"
+        coordinators = Coordinators(settings.properties)
+        pool = ProducerPool(
+            properties,
+            lambda number: id_of(settings.prefix, context.job_id, writer, number),
+            settings.transaction_timeout_ms,
+            coordinators,
+            context.wake,
+        )
+        return TransactionalKafkaWriter(
+            pool, coordinators, message, settings.flush_seconds, context.wake
+        )
+
+    def create_committer(self, context: CommitterContext) -> Committer | None:
+        settings = self._settings
+        if settings.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            return None
+        return KafkaCommitter(settings.prefix, context.job_id, Coordinators(settings.properties))

@@ -1,0 +1,35 @@
+"""Kafka as a source and as a sink, by PyFlink's names.
+
+It needs the package confluent-kafka: ``pip install 'penstock[kafka]'``.
+"""
+
+from penstock.connectors.kafka.records import ConsumerRecord, JsonSchema
+from penstock.datastream.connectors.kafka.sink import (
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaSink,
+    KafkaSinkBuilder,
+    KafkaTopicSelector,
+)
+from penstock.datastream.connectors.kafka.source import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaSource,
+    KafkaSourceBuilder,
+    KafkaTopicPartition,
+)
+
+__all__ = [
+    "ConsumerRecord",
+    "JsonSchema",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+]

@@ -1,0 +1,201 @@
+"""One Kafka broker on loopback, in a process of its own that a test can kill and start again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from penstock.errors import PenstockError
+from penstock.spark.java import ensure_java
+from penstock.testing.children import die_with_parent
+from penstock.testing.kafka.jars import kafka_jars
+
+START_SECONDS = 120.0
+
+# One broker holds every copy there is, and the internal topics have one partition each: with the
+# usual fifty, the first transaction waits for fifty leaders.
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "transaction.max.timeout.ms": "3600000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    # A broker that was killed comes back when its old session has expired.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "auto.create.topics.enable": "false",
+    "log.segment.bytes": "67108864",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+
+class KafkaBroker:
+    """A broker and its data. Made by `kafka_broker`."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._port, self._controller = _free_ports(2)
+        self.bootstrap_servers = f"127.0.0.1:{self._port}"
+        self._properties = folder / "server.properties"
+        self._log = folder / "broker.log"
+        self._classpath = os.pathsep.join(str(jar) for jar in kafka_jars())
+        self._process: subprocess.Popen[bytes] | None = None
+        ensure_java()
+        home = os.environ.get("JAVA_HOME")
+        self._java = str(Path(home, "bin", "java")) if home else "java"
+        self._write_properties(settings)
+        self._format()
+
+    @property
+    def pid(self) -> int:
+        """The process of the running broker."""
+        if self._process is None:
+            raise PenstockError("the broker is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, on the data that it left, and wait until it answers."""
+        if self._process is not None:
+            raise PenstockError("the broker is running already")
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command("kafka.Kafka", str(self._properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C for the test is not one for the broker
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,
+            )
+        self._await_answer()
+
+    def kill(self) -> None:
+        """kill -9: no goodbye to clients, no clean log. `start` brings it back."""
+        process = self._process
+        if process is not None:
+            self._process = None
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
+        """Create a topic, or add partitions to it; settings with `_` for each dot."""
+        admin = self._admin()
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        if name in admin.list_topics(timeout=30).topics:
+            futures = admin.create_partitions([NewPartitions(name, partitions)])
+        else:
+            futures = admin.create_topics([NewTopic(name, partitions, 1, config=config)])
+        futures[name].result(30)
+        deadline = time.monotonic() + 30
+        while True:
+            found = admin.list_topics(timeout=30).topics.get(name)
+            if found is not None and len(found.partitions) == partitions:
+                return
+            if time.monotonic() > deadline:
+                raise PenstockError(f"topic {name} does not appear")
+            time.sleep(0.05)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that is in it."""
+        admin = self._admin()
+        admin.delete_topics([name])[name].result(30)
+
+    def _admin(self) -> AdminClient:
+        # Whether it answers is this class's own question: its client need not report refusals.
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+
+    def _write_properties(self, settings: Mapping[str, str]) -> None:
+        controller = f"127.0.0.1:{self._controller}"
+        own = {
+            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
+            "controller.quorum.voters": f"1@{controller}",
+            "log.dirs": str(self._folder / "data"),
+        }
+        lines = [f"{key}={value}" for key, value in {**_SETTINGS, **own, **settings}.items()]
+        self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _format(self) -> None:
+        cluster = uuid.uuid4().hex[:22]
+        arguments = ("format", "-t", cluster, "-c", str(self._properties))
+        done = subprocess.run(
+            self._command("kafka.tools.StorageTool", *arguments),
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise PenstockError(f"the broker's folder cannot be made: {done.stdout}{done.stderr}")
+
+    def _command(self, main: str, *arguments: str) -> list[str]:
+        # A broker for tests lives for minutes: what the second compiler would gain it does not
+        # get back.
+        flags = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        return [self._java, *flags, "-cp", self._classpath, main, *arguments]
+
+    def _await_answer(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(KafkaException):
+                if self._admin().list_topics(timeout=1).brokers:
+                    return
+            if self._process is None or self._process.poll() is not None:
+                raise PenstockError(f"the broker ended: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise PenstockError(f"the broker does not answer: {self._last_words()}")
+            time.sleep(0.1)
+
+    def _last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:]
+
+
+@contextlib.contextmanager
+def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
+    """A running broker while the block runs; nothing of it is left afterwards.
+
+    `settings` are server properties on top of those that make a single node work.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
+    try:
+        broker = KafkaBroker(folder, settings or {})
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -1,0 +1,134 @@
+"""What tests with Kafka are made of. Slots import it by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from penstock.common.clock import SystemClock
+from penstock.connectors.source import EnumeratorContext, ReaderContext, SourceReader
+from penstock.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from penstock.testing.kafka import KafkaBroker
+
+
+def write(broker: KafkaBroker, topic: str, messages: Iterable[Any], **fixed: Any) -> None:
+    """Write values, or dicts of what `produce` takes, to a topic."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for message in messages:
+        one = message if isinstance(message, dict) else {"value": message}
+        producer.produce(topic, **{**fixed, **one})
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def read_all(broker: KafkaBroker, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """All messages of a topic, partition after partition, up to its end as it is now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "test",
+            "isolation.level": isolation,
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        found: list[Any] = []
+        open_partitions = set(partitions)
+        deadline = time.monotonic() + 30
+        while open_partitions:
+            assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+            for message in consumer.consume(10_000, 0.05):
+                if message.error() is not None:
+                    open_partitions.discard(message.partition())
+                else:
+                    found.append(message)
+        return sorted(found, key=lambda message: (message.partition(), message.offset()))
+    finally:
+        consumer.close()
+
+
+def values(messages: list[Any]) -> list[str]:
+    return [message.value().decode() for message in messages]
+
+
+def until(what: str, condition: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"it never happened: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def source(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
+    builder = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    return builder.set_topics(*topics) if topics else builder
+
+
+class Reading:
+    """A reader and its enumerator, driven by hand."""
+
+    def __init__(self, source: KafkaSource, enumerator: Any = None, splits: Any = ()) -> None:
+        self.enumerator = source.create_enumerator(EnumeratorContext(1), enumerator)
+        context = ReaderContext(0, 1, SystemClock(), lambda: None)
+        self.reader: SourceReader = source.create_reader(context)
+        self.reader.open()
+        if splits:
+            self.reader.add_splits(list(splits))
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.reader.close()
+        self.enumerator.close()
+
+    def ask(self) -> bool:
+        """Ask for splits; False when there will be no more."""
+        splits = self.enumerator.next_splits(0)
+        if splits:
+            self.reader.add_splits(splits)
+        return splits is not None
+
+    def poll(self, limit: int = 1000) -> list[Any] | None:
+        return self.reader.poll(limit)
+
+    def to_end(self, limit: int = 1000) -> list[Any]:
+        """All records of a bounded source."""
+        found: list[Any] = []
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            records = self.poll(limit)
+            if records is None:
+                if not self.ask():
+                    return found
+            else:
+                found.extend(records)
+                if not records:
+                    time.sleep(0.002)
+        raise AssertionError(f"the source has no end; so far: {found[:10]}")
+
+    def take(self, count: int) -> list[Any]:
+        """The next `count` records of a source without an end."""
+        found: list[Any] = []
+        self.ask()
+
+        def enough() -> bool:
+            found.extend(self.poll(count - len(found)) or ())
+            return len(found) >= count
+
+        until(f"{count} records", enough)
+        return found
+
+
+def read(builder: KafkaSourceBuilder) -> list[Any]:
+    """All records of a bounded source."""
+    with Reading(builder.build()) as reading:
+        return reading.to_end()

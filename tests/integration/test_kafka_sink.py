@@ -1,0 +1,360 @@
+"""KafkaSink against a real broker, without Spark: messages, guarantees, transactions, the lease."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kafka_parts import read_all, until, values
+
+from penstock.common import SerializationSchema
+from penstock.common.clock import SystemClock
+from penstock.connectors.kafka import lease
+from penstock.connectors.kafka.coordinator import Coordinators
+from penstock.connectors.sink import Committer, CommitterContext, SinkWriter, WriterContext
+from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import (
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaTopicSelector,
+)
+from penstock.errors import ProgramError, RecordError, SinkError
+from penstock.testing.kafka import KafkaBroker
+
+Topic = Callable[..., str]
+
+
+def sink(
+    broker: KafkaBroker,
+    serializer: Any,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+    prefix: str | None = None,
+    **properties: Any,
+) -> KafkaSink:
+    if isinstance(serializer, str):
+        serializer = KafkaRecordSerializationSchema.builder().set_topic(serializer).build()
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    builder.set_delivery_guarantee(guarantee).set_record_serializer(serializer)
+    if prefix is not None:
+        builder.set_transactional_id_prefix(prefix)
+    for key, value in properties.items():
+        builder.set_property(key.replace("_", "."), value)
+    return builder.build()
+
+
+def exactly_once(broker: KafkaBroker, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
+    return sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix, **properties)
+
+
+def open_writer(sink: KafkaSink, subtask: int = 0, attempt: int = 1) -> SinkWriter:
+    context = WriterContext("job", "uid", attempt, subtask, 1, SystemClock(), None, None)
+    writer = sink.create_writer(context)
+    writer.open()
+    return writer
+
+
+def write(writer: SinkWriter, *records: Any) -> None:
+    for record in records:
+        until("room", writer.has_room)
+        writer.write(record)
+
+
+def committer(sink: KafkaSink, job: str = "job") -> Committer:
+    made = sink.create_committer(CommitterContext(job, "uid"))
+    assert made is not None
+    return made
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+
+def test_without_a_schema_text_and_bytes_are_written_as_they_are(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    writer = open_writer(sink(broker, name))
+    write(writer, "zażółć", b"\xff", {"a": [1, None]}, ("x", 2), 7, None)
+    assert writer.prepare_commit()() == []
+    found = [message.value() for message in read_all(broker, name)]
+    assert found == ["zażółć".encode(), b"\xff", b'{"a": [1, null]}', b'["x", 2]', b"7", None]
+    with pytest.raises(RecordError, match="set cannot be written as JSON"):
+        write(writer, {1, 2})
+    writer.close()
+
+
+class First(SerializationSchema):
+    def serialize(self, value: Any) -> bytes:
+        return str(value[0]).encode()
+
+
+class ByLength(KafkaTopicSelector):
+    def __init__(self, topics: list[str]) -> None:
+        self.topics = topics
+
+    def apply(self, data: Any) -> str:
+        return self.topics[len(data) % 2]
+
+
+def test_key_headers_timestamp_topic_and_partition(broker: KafkaBroker, topic: Topic) -> None:
+    topics = [topic(3), topic(3)]
+    schema = KafkaRecordSerializationSchema.builder()
+    schema.set_topic_selector(ByLength(topics)).set_key_serialization_schema(First())
+    schema.set_value_serialization_schema(First()).set_header_provider(lambda r: [("n", b"1")])
+    schema.set_timestamp(lambda record: 1000 + record[0])
+    schema.set_partitioner(lambda record, key: int(key) % 3)
+    writer = open_writer(sink(broker, schema.build()))
+    write(writer, (5,), (4, "even"))
+    writer.prepare_commit()()
+    writer.close()
+    [odd] = read_all(broker, topics[1])
+    assert (odd.key(), odd.value(), odd.partition()) == (b"5", b"5", 2)
+    assert (odd.timestamp()[1], odd.headers()) == (1005, [("n", b"1")])
+    [even] = read_all(broker, topics[0])
+    assert (even.value(), even.partition()) == (b"4", 1)
+
+
+def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
+    name = topic()
+    writer = open_writer(sink(broker, name))
+    with pytest.raises(SinkError, match=rf"topic {name}: a message of 2000000 bytes"):
+        write(writer, "x" * 2_000_000)
+    writer.close()
+    # The client would send it, the broker does not take it.
+    writer = open_writer(sink(broker, name, message_max_bytes="5000000"))
+    write(writer, "x" * 2_000_000)
+    with pytest.raises(SinkError, match=f"topic {name}: a message was not delivered"):
+        writer.prepare_commit()()
+    writer.close()
+
+
+def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker) -> None:
+    writer = open_writer(sink(broker, "nowhere", topic_metadata_propagation_max_ms="500"))
+    write(writer, "x")
+    with pytest.raises(SinkError, match="nowhere"):
+        writer.prepare_commit()()
+    writer.close()
+
+
+# --- transactions -----------------------------------------------------------------------------
+
+
+def test_records_are_visible_when_they_are_committed_and_not_before(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic(2)
+    built = exactly_once(broker, name, name)
+    end = committer(built)
+    end.abort_others([])
+    writer = open_writer(built)
+    write(writer, *"abc")
+    prepare = writer.prepare_commit()
+    write(writer, *"def")
+    first = prepare()
+    assert read_all(broker, name) == []
+    end.commit(first)
+    until("abc", lambda: sorted(values(read_all(broker, name))) == ["a", "b", "c"])
+    second = writer.prepare_commit()()
+    assert len(first) == len(second) == 1
+    assert first[0]["id"] != second[0]["id"]
+    covered = sum(part["last"] - part["first"] + 1 for part in first[0]["offsets"])
+    assert covered >= 3
+    end.commit(first + second)
+    end.commit(first + second)
+    until("def", lambda: sorted(values(read_all(broker, name))) == list("abcdef"))
+    writer.close()
+    end.close()
+
+
+def test_nothing_written_is_nothing_to_commit(broker: KafkaBroker, topic: Topic) -> None:
+    name = topic()
+    writer = open_writer(exactly_once(broker, name, name))
+    assert writer.prepare_commit()() == []
+    writer.close()
+
+
+def test_ids_are_used_again_and_an_old_committable_changes_nothing(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    end, writer = committer(built), open_writer(built)
+    end.abort_others([])
+    seen: list[Any] = []
+    for number in range(12):
+        write(writer, str(number))
+        prepared = writer.prepare_commit()()
+        end.commit(prepared)
+        seen.extend(prepared)
+        time.sleep(0.1)
+    ids = [committable["id"] for committable in seen]
+    assert len(set(ids)) <= 6
+    assert len({(c["id"], c["epoch"]) for c in seen}) == 12
+    # The trap: an id whose next transaction is open, and its old committable once more.
+    until("a used id", lambda: _open_again(writer, ids, seen, end, name, broker))
+    end.commit(seen)
+    assert values(read_all(broker, name)) == [str(number) for number in range(12)]
+    end.abort_others([])
+    end.commit(seen)
+    writer.close()
+    end.close()
+
+
+def _open_again(
+    writer: SinkWriter, ids: list[str], seen: list[Any], end: Committer, name: str, broker: Any
+) -> bool:
+    write(writer, "open")
+    writer._turn.transactional.production.flush(30)
+    return writer._turn.transactional.id in ids
+
+
+def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    old, end = open_writer(built), committer(built)
+    end.abort_others([])
+    write(old, "covered")
+    covered = old.prepare_commit()()
+    write(old, "not covered")
+    beyond = old.prepare_commit()()
+    write(old, "open")
+    old._turn.transactional.production.flush(30)
+    end.close()
+    # Another process: a new committer, which knows nothing but what the checkpoint holds.
+    other = committer(built)
+    other.abort_others(covered)
+    other.commit(covered)
+    other.commit(covered)
+    other.abort_others([])
+    until("the end", lambda: values(read_all(broker, name)) == ["covered"])
+    with pytest.raises(SinkError) as caught:
+        other.commit(beyond)
+    assert f"topic {name}, partition 0, offsets " in str(caught.value)
+    assert beyond[0]["id"] in str(caught.value)
+    # What is left of the old attempt can do nothing any more.
+    write(old, "zombie")
+    zombie = old.prepare_commit()
+    with pytest.raises(SinkError):
+        zombie()
+    old.close()
+    assert values(read_all(broker, name)) == ["covered"]
+    other.close()
+
+
+def test_a_transaction_that_timed_out_is_an_error_that_names_its_offsets(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name, transaction_timeout_ms="10000")
+    writer, end = open_writer(built), committer(built)
+    end.abort_others([])
+    write(writer, "a", "b")
+    prepared = writer.prepare_commit()()
+    coordinators = Coordinators({"bootstrap.servers": broker.bootstrap_servers})
+    id_ = prepared[0]["id"]
+    until("the timeout", lambda: "Abort" in coordinators.describe([id_])[id_].state, 40)
+    with pytest.raises(SinkError, match=f"topic {name}, partition 0, offsets 0 to 1"):
+        end.commit(prepared)
+    writer.close()
+    end.close()
+
+
+def test_recovery_of_a_prefix_leaves_longer_ones_alone(broker: KafkaBroker, topic: Topic) -> None:
+    name = topic()
+    longer = exactly_once(broker, name, f"{name}-2")
+    writer, end = open_writer(longer), committer(longer)
+    end.abort_others([])
+    write(writer, "a")
+    prepared = writer.prepare_commit()()
+    other = committer(exactly_once(broker, name, name))
+    other.abort_others([])
+    end.commit(prepared)
+    assert values(read_all(broker, name)) == ["a"]
+    for each in (writer, end, other):
+        each.close()
+
+
+# --- the lease --------------------------------------------------------------------------------
+
+
+def test_a_prefix_in_use_by_another_live_job_is_refused(broker: KafkaBroker, topic: Topic) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    one, writer = committer(built, "one"), open_writer(built)
+    one.abort_others([])
+    write(writer, "a")
+    other = committer(built, "two")
+    with pytest.raises(SinkError, match=f"prefix '{name}' is in use by another job"):
+        other.abort_others([])
+    # The job that runs has not noticed.
+    one.commit(writer.prepare_commit()())
+    assert values(read_all(broker, name)) == ["a"]
+    writer.close()
+    one.close()
+    # And when it has left, the next one need not wait.
+    watched = threading.Event()
+    other._lease._watch = lambda found: watched.set()
+    other.abort_others([])
+    assert not watched.is_set()
+    other.close()
+
+
+def test_the_lease_of_a_job_that_died_is_taken_over(
+    broker: KafkaBroker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic()
+    monkeypatch.setattr(lease, "WATCH_SECONDS", 1.0)
+    built = exactly_once(broker, name, name)
+    dead = committer(built, "one")
+    monkeypatch.setattr(dead._lease, "_keep", lambda: None)
+    dead.abort_others([])
+    heir = committer(built, "two")
+    heir.abort_others([])
+    monkeypatch.undo()
+    # Should it come back, it cannot take what it lost.
+    dead._lease._held = None
+    with pytest.raises(SinkError, match="in use by another job"):
+        dead.abort_others([])
+    heir.close()
+
+
+# --- what the builder refuses -----------------------------------------------------------------
+
+
+def test_what_makes_no_sink(broker: KafkaBroker) -> None:
+    with pytest.raises(ProgramError, match="set_transactional_id_prefix"):
+        sink(broker, "a", DeliveryGuarantee.EXACTLY_ONCE)
+    with pytest.raises(ProgramError, match="set_record_serializer"):
+        KafkaSink.builder().set_bootstrap_servers("a:1").build()
+    with pytest.raises(ProgramError, match="set_topic"):
+        KafkaRecordSerializationSchema.builder().build()
+    with pytest.raises(ProgramError, match="SASL PLAIN"):
+        exactly_once(broker, "a", "a", security_protocol="SASL_SSL", sasl_mechanism="GSSAPI")
+    with pytest.raises(ProgramError, match="'/'"):
+        exactly_once(broker, "a", "a/b")
+
+
+def test_transactions_arrive_in_the_order_of_their_records(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    # The first waits for company before it is sent, as long as nobody flushes it.
+    built = exactly_once(broker, name, name, linger_ms="2000")
+    writer, end = open_writer(built), committer(built)
+    end.abort_others([])
+    write(writer, "a", "b")
+    first = writer.prepare_commit()
+    write(writer, "c")
+    second = writer.prepare_commit()
+    write(writer, "d")
+    writer.flush()
+    prepared = first() + second()
+    prepared += writer.prepare_commit()()
+    end.commit(prepared)
+    until("the end", lambda: values(read_all(broker, name)) == ["a", "b", "c", "d"])
+    writer.close()
+    end.close()

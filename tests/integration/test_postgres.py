@@ -1,0 +1,190 @@
+"""Databases as sinks: a real PostgreSQL server, and SQLite for the path of all others."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from kafka_parts import until
+
+from penstock.common import Types
+from penstock.common.clock import SystemClock
+from penstock.connectors.jdbc.statement import upsert, with_marks
+from penstock.connectors.sink import Committer, CommitterContext, SinkWriter, WriterContext
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from penstock.errors import ProgramError, RecordError, SinkError
+from penstock.testing.postgres import PostgresServer
+
+INSERT = "INSERT INTO pairs VALUES (?, ?)"
+
+
+def options(url: str) -> JdbcConnectionOptions:
+    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
+
+
+@pytest.fixture
+def table(postgres: PostgresServer) -> Any:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS pairs")
+        connection.execute("CREATE TABLE pairs (k text, v int)")
+        yield lambda: sorted(connection.execute("SELECT k, v FROM pairs").fetchall())
+
+
+def open_writer(sink: JdbcSink, subtask: int = 0) -> SinkWriter:
+    context = WriterContext("job", "uid", 1, subtask, 1, SystemClock(), None, None)
+    writer = sink.create_writer(context)
+    writer.open()
+    return writer
+
+
+def write(writer: SinkWriter, *records: Any) -> None:
+    for record in records:
+        until("room", writer.has_room)
+        writer.write(record)
+
+
+def committer(sink: JdbcSink, job: str = "job") -> Committer:
+    made = sink.create_committer(CommitterContext(job, "uid"))
+    assert made is not None
+    return made
+
+
+# --- at least once ----------------------------------------------------------------------------
+
+
+def test_rows_are_there_after_a_checkpoint_and_upserts_may_come_again(
+    postgres: PostgresServer, table: Any
+) -> None:
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute("ALTER TABLE pairs ADD PRIMARY KEY (k)")
+    batches = JdbcExecutionOptions.builder().with_batch_size(2).build()
+    sink = JdbcSink.upsert_sink(
+        "pairs", ["k", "v"], ["k"], options(f"jdbc:{postgres.url}"), batches
+    )
+    assert sink.create_committer(CommitterContext("job", "uid")) is None
+    for _ in range(2):
+        writer = open_writer(sink)
+        write(writer, ("a", 1), ("b", 2), ("a", 3), {"v": 4, "k": "c"})
+        assert writer.prepare_commit()() == []
+        writer.close()
+        assert table() == [("a", 3), ("b", 2), ("c", 4)]
+
+
+def test_any_database_by_a_function(tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE pairs (k text PRIMARY KEY, "odd name" int)')
+    connect = functools.partial(sqlite3.connect, path, check_same_thread=False)
+    by_function = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_connector(connect)
+    for connection_options in (by_function.build(), options(f"jdbc:sqlite:{path}")):
+        sink = JdbcSink.upsert_sink("pairs", ["k", "odd name"], ["k"], connection_options)
+        writer = open_writer(sink)
+        write(writer, *[(str(n % 5), n) for n in range(5000)])
+        writer.prepare_commit()()
+        writer.close()
+        with sqlite3.connect(path) as connection:
+            found = sorted(connection.execute("SELECT * FROM pairs").fetchall())
+        assert found == [(str(n), 4995 + n) for n in range(5)]
+
+
+def test_what_cannot_be_written_is_an_error(postgres: PostgresServer, table: Any) -> None:
+    sink = JdbcSink.sink(INSERT, Types.ROW([Types.STRING(), Types.INT()]), options(postgres.url))
+    writer = open_writer(sink)
+    with pytest.raises(RecordError, match="3 fields and the statement 2"):
+        write(writer, ("a", 1, 2))
+    write(writer, ("a", "no number"))
+    with pytest.raises(SinkError, match="no number"):
+        writer.prepare_commit()()
+    writer.close()
+    nowhere = JdbcSink.sink(INSERT, None, options("jdbc:postgresql://127.0.0.1:1/none"))
+    with pytest.raises(SinkError, match=r"127\.0\.0\.1/none cannot be reached"):
+        open_writer(nowhere)
+    with pytest.raises(ProgramError, match="needs PostgreSQL"):
+        JdbcSink.exactly_once_sink(INSERT, None, options("jdbc:sqlite:x"))
+    with pytest.raises(ProgramError, match="mysql"):
+        options("jdbc:mysql://host/db")
+
+
+def test_statements() -> None:
+    assert upsert("s.t", ["a", 'b"'], ["a"]) == (
+        'INSERT INTO "s"."t" ("a", "b""") VALUES (?, ?) '
+        'ON CONFLICT ("a") DO UPDATE SET "b""" = excluded."b"""'
+    )
+    assert upsert("t", ["a"], ["a"]).endswith("DO NOTHING")
+    assert with_marks("a = ? and b = '?%' and c = ?", "%s") == "a = %s and b = '?%%' and c = %s"
+    with pytest.raises(ProgramError, match="c is none"):
+        upsert("t", ["a"], ["c"])
+
+
+# --- exactly once -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def exactly_once(postgres: PostgresServer) -> JdbcSink:
+    return JdbcSink.exactly_once_sink(INSERT, None, options(postgres.url))
+
+
+def test_prepared_rows_are_visible_when_committed(exactly_once: JdbcSink, table: Any) -> None:
+    end = committer(exactly_once)
+    end.abort_others([])
+    writer = open_writer(exactly_once)
+    assert writer.prepare_commit()() == []
+    write(writer, ("a", 1))
+    prepare = writer.prepare_commit()
+    write(writer, ("b", 2))
+    first = prepare()
+    assert table() == []
+    end.commit(first)
+    end.commit(first)
+    assert table() == [("a", 1)]
+    end.commit(writer.prepare_commit()())
+    assert table() == [("a", 1), ("b", 2)]
+    writer.close()
+
+
+def test_another_process_commits_and_rolls_the_rest_back(
+    postgres: PostgresServer, exactly_once: JdbcSink, table: Any
+) -> None:
+    old = open_writer(exactly_once)
+    write(old, ("covered", 1))
+    covered = old.prepare_commit()()
+    write(old, ("beyond", 2))
+    beyond = old.prepare_commit()()
+    write(old, ("open", 3))
+    postgres.kill()
+    postgres.start()
+    other = committer(exactly_once)
+    stranger = committer(exactly_once, "another job")
+    stranger.abort_others([])
+    other.abort_others(covered)
+    other.commit(covered)
+    other.commit(covered)
+    other.abort_others([])
+    with pytest.raises(SinkError, match=f"{beyond[0]['transaction']}.* is aborted"):
+        other.commit(beyond)
+    late = old.prepare_commit()
+    with pytest.raises(SinkError):
+        late()
+    old.close()
+    with psycopg.connect(postgres.url) as connection:
+        assert connection.execute("SELECT k FROM pairs").fetchall() == [("covered",)]
+        assert connection.execute("SELECT * FROM pg_prepared_xacts").fetchall() == []
+
+
+def test_a_writer_of_an_old_attempt_is_cut_off(exactly_once: JdbcSink, table: Any) -> None:
+    zombie = open_writer(exactly_once)
+    write(zombie, ("zombie", 1))
+    committer(exactly_once).abort_others([])
+    late = zombie.prepare_commit()
+    with pytest.raises(SinkError):
+        late()
+    zombie.close()
+    assert table() == []
