@@ -70,7 +70,7 @@ def rows(settings: Settings) -> list[tuple[str, str, str]]:
 
 
 def _default(option: Option[Any]) -> str:
-    if option.default is None:
+    if option.default is None or option.default in ((), {}):
         return "(not set)"
     if option.parse is parse_duration_ms:
         return f"{option.default} ms"

@@ -34,7 +34,7 @@ from penstock.common.serialization import (
     SimpleStringSchema,
 )
 from penstock.common.time import Duration, Instant, Time
-from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo import TypeInformation, Types, TypeSerializer
 from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import WatermarkStrategy
 
@@ -78,6 +78,7 @@ __all__ = [
     "SimpleStringSchema",
     "Time",
     "TypeInformation",
+    "TypeSerializer",
     "Types",
     "WatermarkStrategy",
 ]

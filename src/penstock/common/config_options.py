@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from penstock.common.map_values import parse_map
 from penstock.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -65,6 +66,19 @@ def parse_runtime_mode(text: str) -> str:
     return mode
 
 
+def parse_paths(text: str) -> tuple[str, ...]:
+    """Paths with commas between them."""
+    return tuple(path.strip() for path in str(text).split(",") if path.strip())
+
+
+def parse_positive_duration_ms(text: str) -> int:
+    """A duration of at least a millisecond."""
+    duration = parse_duration_ms(text)
+    if duration < 1:
+        raise ValueError("expected a duration of at least 1 ms")
+    return duration
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """A key, how its value is read, and what holds when it is not set."""
@@ -91,6 +105,9 @@ OPERATOR_CHAINING = Option(
     "pipeline.operator-chaining", parse_boolean, True, ("pipeline.operator-chaining.enabled",)
 )
 OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
+GENERIC_TYPES = Option("pipeline.generic-types", parse_boolean, True)
+AUTO_UIDS = Option("pipeline.auto-generate-uids", parse_boolean, True)
+JOB_PARAMETERS: Option[dict[str, str]] = Option("pipeline.global-job-parameters", parse_map, {})
 RUNTIME_MODE = Option("execution.runtime-mode", parse_runtime_mode, "STREAMING")
 BUFFER_TIMEOUT = Option(
     "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)
@@ -121,6 +138,11 @@ RESTART_ATTEMPTS = Option("restart-strategy.fixed-delay.attempts", parse_int, 1)
 RESTART_DELAY = Option("restart-strategy.fixed-delay.delay", parse_duration_ms, 1000)
 HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
+CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
+PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
+PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())
+PYTHON_REQUIREMENTS: Option[str | None] = Option("python.requirements", str, None)
+PYTHON_EXECUTABLE: Option[str | None] = Option("python.executable", str, None)
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
 PROGRESS = Option("penstock.progress", one_of("auto", "table", "lines", "off"), "auto")
 MASTER: Option[str | None] = Option("spark.master", str, None)

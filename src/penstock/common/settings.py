@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,5 @@ class RuntimeSettings:
     heartbeat_interval_ms: int = 500
     redact_records: bool = False
     """Leave records out of error messages."""
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    """What functions can ask for by `RuntimeContext.get_job_parameter`."""

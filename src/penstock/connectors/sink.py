@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
+from penstock.metrics import MetricGroup
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class WriterContext:
     """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
     emit_room: Callable[[], bool]
     """Whether the client keeps up with what was emitted."""
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+    """Where the writer registers metrics of its own; change them in the slot's thread only."""
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,11 @@ from penstock.datastream.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    SourceFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
+from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
@@ -66,6 +68,7 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
+    "MemorySize",
     "OutputTag",
     "Partitioner",
     "ProcessFunction",
@@ -73,6 +76,8 @@ __all__ = [
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",
+    "SlotSharingGroup",
+    "SourceFunction",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings
+from penstock.common.shipped_files import ShippedFile
+from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
-from penstock.errors import ConfigurationError
+from penstock.datastream.python_dependencies import python_files
+from penstock.errors import ConfigurationError, ProgramError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
+from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.job import Job, Timeouts
 from penstock.jobmanager.restart import FixedDelayRestart, NoRestart, RestartStrategy
 
@@ -20,7 +24,11 @@ DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
 
 def assemble(
-    program: Program, values: Mapping[str, str], name: str | None, job_id: str | None = None
+    program: Program,
+    values: Mapping[str, str],
+    name: str | None,
+    job_id: str | None = None,
+    cached_files: Sequence[ShippedFile] = (),
 ) -> Job:
     """Check everything that can be checked without running, and put the job together."""
     job_id = job_id or uuid.uuid4().hex
@@ -28,7 +36,9 @@ def assemble(
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
-    graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
+    stream_graph = program.stream_graph()
+    _check_declarations(program, stream_graph, values)
+    graph = build_job_graph(stream_graph, name or DEFAULT_JOB_NAME, chaining)
     checkpoints = _checkpoints(values)
     return Job(
         job_id,
@@ -37,8 +47,34 @@ def assemble(
         checkpoints,
         _store(values, checkpoints, job_id),
         _restart(values, checkpoints),
-        Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
+        Timeouts(
+            heartbeat=options.HEARTBEAT_TIMEOUT.read(values),
+            stop=3 * options.CANCELLATION_TIMEOUT.read(values),
+        ),
+        (*python_files(values), *cached_files),
+        options.PYTHON_EXECUTABLE.read(values),
     )
+
+
+def _check_declarations(program: Program, graph: StreamGraph, values: Mapping[str, str]) -> None:
+    """Refuse what the program said that it does not want to happen by accident."""
+    if not options.AUTO_UIDS.read(values):
+        for node in graph.nodes:
+            if not program.nodes[node.id].uid:
+                raise ProgramError(
+                    f"operator {node.name!r} has no uid, and {options.AUTO_UIDS.key} is false: "
+                    "call uid() on it"
+                )
+    if not options.GENERIC_TYPES.read(values):
+        for edge in graph.edges:
+            node = graph.node(edge.source)
+            tagged = program.tag_types.get((node.id, edge.tag or ""))
+            declared = node.output_type if edge.tag is None else tagged
+            if declared is None or isinstance(declared, PickledBytesTypeInfo):
+                raise ProgramError(
+                    f"the records of operator {node.name!r} have no declared type, and "
+                    f"{options.GENERIC_TYPES.key} is false: give it an output_type"
+                )
 
 
 def _checkpoints(values: Mapping[str, str]) -> CheckpointSettings:
@@ -70,6 +106,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
         redact_records=options.REDACT_RECORDS.read(values),
+        job_parameters=options.JOB_PARAMETERS.read(values),
     )
 
 

@@ -1,5 +1,6 @@
 """All kinds of streams, by PyFlink's names."""
 
+from penstock.datastream.cached_streams import CachedDataStream
 from penstock.datastream.connected_streams import (
     BroadcastConnectedStream,
     BroadcastStream,
@@ -11,6 +12,7 @@ from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 __all__ = [
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

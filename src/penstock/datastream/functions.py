@@ -1,8 +1,10 @@
 """User functions, by PyFlink's names."""
 
+from penstock.common.java_only import java_only
 from penstock.connectors.function_sink import SinkFunction
 from penstock.runtime.functions import (
     AggregateFunction,
+    DistributedCache,
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -26,6 +28,13 @@ from penstock.runtime.two_input_functions import (
     KeyedCoProcessFunction,
 )
 
+
+class SourceFunction(Function):
+    """A source written in Java, of which there is none here: a JavaOnlyError says what to use."""
+
+    __init__ = java_only("SourceFunction", "write a Source, and use it with from_source()")
+
+
 __all__ = [
     "AggregateFunction",
     "BaseBroadcastProcessFunction",
@@ -33,6 +42,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "DistributedCache",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
@@ -48,4 +58,5 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
+    "SourceFunction",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from penstock.checkpoint.coordinator import CheckpointSettings
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.settings import RuntimeSettings
+from penstock.common.shipped_files import ShippedFile
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.jobmanager.restart import NoRestart, RestartStrategy
 
@@ -34,6 +35,10 @@ class Job:
     store: CheckpointStore | None = None
     restart: RestartStrategy = field(default_factory=NoRestart)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    files: tuple[ShippedFile, ...] = ()
+    """What slots need besides the program."""
+    python: str | None = None
+    """The Python that runs the slots; None: the session's."""
 
     @property
     def name(self) -> str:

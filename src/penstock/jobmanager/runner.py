@@ -159,7 +159,7 @@ class JobRunner:
             self._mail(lambda: self._master.launch_ended(launch, error))
 
         self._launches[launch] = self._resources.start_slots(
-            job.id, job.name, launch, job.graph.slots, pickle.dumps(payload), ended
+            job, launch, pickle.dumps(payload), ended
         )
 
     def cancel_launch(self, launch: int, after_ms: int) -> None:

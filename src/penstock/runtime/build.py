@@ -19,6 +19,7 @@ from penstock.graph.operators import (
     SourceOperator,
 )
 from penstock.graph.stream_graph import StreamNode
+from penstock.metrics import MetricGroup
 from penstock.network.messages import Deploy
 from penstock.runtime.chain import EMPTY_CHAIN, Exchange, compile_chain
 from penstock.runtime.context import SubtaskInfo
@@ -36,6 +37,7 @@ from penstock.runtime.operators import (
 )
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
+from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.subtask import Subtask, SubtaskParts
 
 
@@ -205,6 +207,7 @@ class _Builder:
             subtask.index,
             node.parallelism,
             node.max_parallelism,
+            self._deploy.settings.job_parameters,
         )
 
     def _operator(
@@ -213,20 +216,27 @@ class _Builder:
         info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
-            return RuntimeSource(node, info, self._reader(spec, info, holder))
+            report = OperatorReport()
+            reader = self._reader(spec, info, holder, report.metrics)
+            return RuntimeSource(node, info, reader, report)
         if isinstance(spec, SinkOperator):
-            return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
+            report = OperatorReport()
+            writer = self._writer(node, spec, subtask, info, holder, report.metrics)
+            return RuntimeSink(node, info, writer, report)
         if spec.keyed:
             return RuntimeKeyedFunction(node, info, clock)
         return RuntimeFunction(node, info, clock)
 
-    def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
+    def _reader(
+        self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask], metrics: MetricGroup
+    ) -> Any:
         def wake() -> None:
             if holder:
                 holder[0].source_woken()
             self._environment.wake()
 
-        context = ReaderContext(info.subtask, info.parallelism, self._environment.clock, wake)
+        clock = self._environment.clock
+        context = ReaderContext(info.subtask, info.parallelism, clock, wake, metrics)
         return spec.source.create_reader(context)
 
     def _writer(
@@ -236,6 +246,7 @@ class _Builder:
         subtask: SubtaskId,
         info: SubtaskInfo,
         holder: list[Subtask],
+        metrics: MetricGroup,
     ) -> Any:
         checkpointing = self._deploy.store is not None
         emitter = Emitter(
@@ -255,6 +266,7 @@ class _Builder:
             self._environment.clock,
             emitter.emit,
             emitter.has_room,
+            metrics,
         )
         return spec.sink.create_writer(context)
 

@@ -71,6 +71,14 @@ class KeyedStateStore(ABC):
     ) -> AggregatingState[Any, Any]: ...
 
 
+class DistributedCache(ABC):
+    """Files that were sent along with the job, by the names they were registered under."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> str:
+        """The path of the file, or folder, in this process's file system; not to be changed."""
+
+
 class RuntimeContext(KeyedStateStore):
     """What a function may know of where it runs, and its way to state."""
 
@@ -92,6 +100,14 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int: ...
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """The value that `ExecutionConfig.set_global_job_parameters` has for `key`, as text."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that `env.register_cached_file` sent along."""
 
 
 class Function(ABC):  # noqa: B024

@@ -16,11 +16,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.common.shipped_files import PackedFile
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
 from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
 from penstock.spark.settings import is_on_this_machine
-from penstock.spark.shipping import search_path_for
+from penstock.spark.shipping import search_path_for, ship_files
 from penstock.spark.spark_job import SparkJob
 
 
@@ -30,6 +31,7 @@ class SparkLauncher:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self._on_this_machine = is_on_this_machine(str(self._context.master))
+        self._shipped: dict[str, tuple[PackedFile, ...]] = {}
 
     def check_capacity(self, slots: int) -> None:
         """See `SlotLauncher`."""
@@ -43,13 +45,19 @@ class SparkLauncher:
         """See `SlotLauncher`. Raises `SparkLaunchError` when the session has been stopped."""
         self._check_open()
         body = _slot_body(
-            launch=pickle.dumps((launch.entry, launch.payload)),
+            launch=pickle.dumps((launch.entry, launch.payload, launch.job_id, self._ship(launch))),
             host=self.host() if self._on_this_machine else None,
             search_path=search_path_for(self._context),
         )
         job = SparkJob(self._context, launch, body, on_end)
         job.start()
         return job
+
+    def _ship(self, launch: SlotLaunch) -> tuple[PackedFile, ...]:
+        """The files of the job, as they were when it was first launched."""
+        if launch.files and launch.job_id not in self._shipped:
+            self._shipped[launch.job_id] = ship_files(self._context, launch.files)
+        return self._shipped.get(launch.job_id, ())
 
     def host(self) -> str:
         """See `SlotLauncher`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
-from pyspark import InheritableThread, SparkContext
+from pyspark import RDD, InheritableThread, SparkContext
 
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
@@ -58,7 +58,10 @@ class SparkJob:
             context, slots = self._context, self._launch.slots
             context.setJobGroup(self._tag, self._launch.job_name)
             context.addJobTag(self._tag)
-            context.parallelize(range(slots), slots).barrier().mapPartitions(self._body).collect()
+            tasks = context.parallelize(range(slots), slots).barrier().mapPartitions(self._body)
+            if self._launch.python is not None:
+                _run_by(self._launch.python, tasks)
+            tasks.collect()
         except BaseException as raised:
             error = self._explain(raised)
         self._ended.set()
@@ -104,3 +107,20 @@ class SparkJob:
 
     def _in_background(self, work: Callable[[], None]) -> None:
         threading.Thread(target=work, name=f"{self._tag}-{work.__name__}", daemon=True).start()
+
+
+_python_lock = threading.Lock()
+
+
+def _run_by(python: str, tasks: RDD[Any]) -> None:
+    """Have `tasks` run by another Python than the session's.
+
+    Spark reads the path off the context when it first plans the tasks, which `id` makes it do.
+    """
+    context = tasks.context
+    with _python_lock:
+        usual, context.pythonExec = context.pythonExec, python
+        try:
+            tasks.id()
+        finally:
+            context.pythonExec = usual
