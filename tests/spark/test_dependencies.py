@@ -1,4 +1,4 @@
-"""Files that travel with a job, in slots that are other processes, on one session and on several."""
+"""Files that travel with a job, in slots that are other processes, on one executor and on two."""
 
 from __future__ import annotations
 

@@ -135,7 +135,8 @@ def installed(job_id: str, files: Sequence[PackedFile], root: Path) -> Iterator[
     if not files:
         yield
         return
-    places = {packed: _unpacked(packed, root) for packed in files}
+    # Absolute, because the working directory may change; Spark calls its own folder ".".
+    places = {packed: _unpacked(packed, root.resolve()) for packed in files}
     modules = [str(places[packed]) for packed in files if packed.file.role is Role.PYTHON]
     own = {(job_id, p.file.name): _cached_path(p, places[p]) for p in files if _is_cached(p)}
     before, known = list(sys.path), set(sys.modules)
