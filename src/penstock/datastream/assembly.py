@@ -68,7 +68,7 @@ def _check_declarations(program: Program, graph: StreamGraph, values: Mapping[st
     if not options.GENERIC_TYPES.read(values):
         for edge in graph.edges:
             node = graph.node(edge.source)
-            tagged = program.tag_types.get((node.id, edge.tag or ""))
+            tagged = dict(node.side_types).get(edge.tag or "")
             declared = node.output_type if edge.tag is None else tagged
             if declared is None or isinstance(declared, PickledBytesTypeInfo):
                 raise ProgramError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.collection import CollectionSource
 from penstock.errors import ProgramError
@@ -52,8 +51,6 @@ class Program:
 
     caches: dict[int, CachedRecords] = field(default_factory=dict)
     """The nodes whose records are kept for later jobs."""
-    tag_types: dict[tuple[int, str], TypeInformation] = field(default_factory=dict)
-    """The types that side outputs were read with."""
 
     def add(self, node: StreamNode, inputs: tuple[Upstream, ...]) -> int:
         self.nodes[node.id] = node

@@ -127,7 +127,10 @@ class DataStream:
         """Two readers of one side output must not expect different types."""
         if tag.type_info is None:
             return
-        known = self._env._program.tag_types.setdefault((node, tag.tag_id), tag.type_info)
+        program = self._env._program
+        types = dict(program.nodes[node].side_types)
+        known = types.setdefault(tag.tag_id, tag.type_info)
+        program.change(node, side_types=tuple(types.items()))
         if known != tag.type_info:
             raise ProgramError(
                 f"side output {tag.tag_id!r} of operator {self.get_name()!r} is read as {known} "
@@ -313,9 +316,10 @@ class DataStream:
 
     def _type(self) -> TypeInformation | None:
         nodes = self._env._program.nodes
-        tags = self._env._program.tag_types
         types = {
-            nodes[u.node].output_type if u.tag is None else tags.get((u.node, u.tag))
+            nodes[u.node].output_type
+            if u.tag is None
+            else dict(nodes[u.node].side_types).get(u.tag)
             for u in self._upstreams
         }
         return types.pop() if len(types) == 1 else None

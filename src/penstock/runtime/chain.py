@@ -332,6 +332,8 @@ class _Writer:
         tag = self._constant("output_tag", OutputTag)
         pair = f"{value}.__class__ is tuple and len({value}) == 2 and {value}[0].__class__ is {tag}"
         self._line(depth, f"if {pair}:")
+        emitted = self._name("emitted", node, self._operators[node.id].report.tags)
+        self._line(depth + 1, f"{emitted}.add({value}[0].tag_id)")
         read = {edge.tag: None for edge in self._vertex.chained if edge.source == node.id}
         read |= {x.edge.tag: None for x in self._exchanges if x.edge.node == node.id}
         names = [name for name in read if name is not None]
@@ -354,8 +356,7 @@ class _Writer:
     ) -> None:
         """Pass `value` on; `kept` says that the operator itself holds on to it."""
         before = len(self._lines)
-        if tag is None:
-            value = self._converted(node, value, depth)
+        value = self._converted(node, value, depth, tag)
         # Exchanges first: they copy what they take, so a child may change it afterwards.
         for exchange in self._exchanges:
             if exchange.edge.node == node.id and exchange.edge.tag == tag:
@@ -372,14 +373,18 @@ class _Writer:
         if len(self._lines) == before:
             self._line(depth, "pass")
 
-    def _converted(self, node: StreamNode, value: str, depth: int) -> str:
+    def _converted(self, node: StreamNode, value: str, depth: int, tag: str | None) -> str:
         """The variable with what `node` gave as a value of its declared type."""
         # A filter passes on what was converted before.
         declared = None if isinstance(node.operator, FilterOperator) else node.output_type
+        if tag is not None:
+            declared = dict(node.side_types).get(tag)
         converter = None if declared is None else declared.converter()
         if converter is None:
             return value
-        converted, convert = self._variable("v"), self._name("convert", node, converter)
+        which = 0 if tag is None else 1 + [name for name, _ in node.side_types].index(tag)
+        converted = self._variable("v")
+        convert = self._name(f"convert{which or ''}", node, converter)
         self._line(depth, f"{converted} = {convert}({value})", node, "convert", value)
         return converted
 
