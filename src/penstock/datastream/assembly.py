@@ -40,6 +40,8 @@ def assemble(
     _check_declarations(program, stream_graph, values)
     graph = build_job_graph(stream_graph, name or DEFAULT_JOB_NAME, chaining)
     checkpoints = _checkpoints(values)
+    files = (*python_files(values), *cached_files)
+    ships = files or options.PYTHON_REQUIREMENTS.read(values) is not None
     return Job(
         job_id,
         build_execution_graph(graph),
@@ -48,10 +50,12 @@ def assemble(
         _store(values, checkpoints, job_id),
         _restart(values, checkpoints),
         Timeouts(
+            # Slots unpack what is shipped before they register.
+            registration=300_000 if ships else 30_000,
             heartbeat=options.HEARTBEAT_TIMEOUT.read(values),
             stop=3 * options.CANCELLATION_TIMEOUT.read(values),
         ),
-        (*python_files(values), *cached_files),
+        files,
         options.PYTHON_EXECUTABLE.read(values),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import inspect
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import Sink
 from penstock.datastream import accumulate
 from penstock.datastream.accumulate import Projection
-from penstock.datastream.checks import need, need_callable
+from penstock.datastream.checks import need, need_callable, refuse_generator
 from penstock.datastream.program import Upstream
 from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
 from penstock.errors import ProgramError
@@ -339,11 +338,8 @@ class DataStream:
                 f"{type(func).__name__}"
             )
         called = getattr(func, method) if bound else func
-        if method in ("map", "filter") and inspect.isgeneratorfunction(called):
-            raise ProgramError(
-                f"{method}() takes what its function returns, and a generator was given, which "
-                "yields: use flat_map() for any number of records"
-            )
+        if method in ("map", "filter"):
+            refuse_generator(called, method)
         return self._stream(name, kind(func, bound, self._key_for(func)), output_type)
 
     def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
@@ -423,6 +419,7 @@ class KeyedStream(DataStream):
         bound = "reduce" if hasattr(func, "reduce") else None
         if bound is None and not callable(func):
             raise ProgramError(f"reduce() needs a function, not a {type(func).__name__}")
+        refuse_generator(func.reduce if bound else func, "reduce")
         operator = ReduceOperator(func, bound, self._key_selector)
         return self._stream("Reduce", operator, output_type or self._type())
 
