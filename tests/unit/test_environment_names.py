@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.common import Configuration, ExecutionConfig, Types, TypeSerializer
-from penstock.common.shipped_files import PackedFile, Role, ShippedFile, installed, pack
+from penstock.common.packing import installed, pack
+from penstock.common.shipped_files import PackedFile, Role, ShippedFile
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.collection import CollectionSource

@@ -6,13 +6,8 @@ methods of the environment add to them.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,6 +62,13 @@ def required_packages(values: Mapping[str, str]) -> tuple[ShippedFile, ...]:
 
 
 def _install(requirements: Path, cache: str) -> str:
+    # Imported when needed: most programs require nothing.
+    import atexit
+    import shutil
+    import subprocess
+    import sys
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="penstock-requirements-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

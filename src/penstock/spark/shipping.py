@@ -18,7 +18,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from penstock.common.shipped_files import PackedFile, ShippedFile, pack
+from penstock.common.packing import pack
+from penstock.common.shipped_files import PackedFile, ShippedFile
 from penstock.spark.settings import is_on_this_machine
 
 PACKAGE = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark import BarrierTaskContext, SparkFiles
 
-from penstock.common.shipped_files import installed
+from penstock.common.packing import installed
 from penstock.spark.failures import SlotFailure
 from penstock.spark.slot_watch import guarded
 

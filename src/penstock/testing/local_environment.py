@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
+from penstock.common.packing import installed, pack
 from penstock.common.settings import RuntimeSettings
-from penstock.common.shipped_files import installed, pack
 from penstock.datastream.invocation import Invocation, invoked
 from penstock.datastream.job_client import Runner
 from penstock.datastream.results import ClientResults
