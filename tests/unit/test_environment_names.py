@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common import Configuration, ExecutionConfig, Types, TypeSerializer
+from penstock.common import Configuration, ExecutionConfig
 from penstock.common.packing import installed, pack
 from penstock.common.shipped_files import PackedFile, Role, ShippedFile
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -33,7 +33,6 @@ from penstock.errors import (
     JavaOnlyError,
     JobFailedError,
     ProgramError,
-    TypeMismatchError,
 )
 from penstock.testing import local_environment
 
@@ -127,13 +126,6 @@ def test_checkpoint_storages_tell_what_holds():
 def test_java_wrappers_say_what_to_use():
     with pytest.raises(JavaOnlyError, match="from_source"):
         SourceFunction("org.example.Source")
-
-
-def test_a_serializer_converts_to_its_type():
-    serializer = TypeSerializer(Types.SHORT())
-    assert serializer.deserialize(serializer.serialize(40_000)) == 40_000 - 65_536
-    with pytest.raises(TypeMismatchError):
-        serializer.serialize("x")
 
 
 def test_every_kind_of_accumulation_is_one_of_its_kinds():

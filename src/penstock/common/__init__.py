@@ -33,8 +33,9 @@ from penstock.common.serialization import (
     SerializationSchema,
     SimpleStringSchema,
 )
+from penstock.common.serializer import TypeSerializer
 from penstock.common.time import Duration, Instant, Time
-from penstock.common.typeinfo import TypeInformation, Types, TypeSerializer
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import WatermarkStrategy
 

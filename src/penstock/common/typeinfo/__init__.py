@@ -16,7 +16,6 @@ from penstock.common.typeinfo.containers import (
 )
 from penstock.common.typeinfo.factories import Types
 from penstock.common.typeinfo.records import RowTypeInfo, TupleTypeInfo
-from penstock.common.typeinfo.serializer import TypeSerializer
 from penstock.common.typeinfo.temporal import InstantTypeInfo, SqlTimeTypeInfo
 
 __all__ = [
@@ -33,6 +32,5 @@ __all__ = [
     "SqlTimeTypeInfo",
     "TupleTypeInfo",
     "TypeInformation",
-    "TypeSerializer",
     "Types",
 ]

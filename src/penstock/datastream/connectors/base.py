@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from penstock.connectors.delivery_guarantee import DeliveryGuarantee
+from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 
