@@ -123,6 +123,28 @@ def test_files_of_a_bucket_are_merged_when_they_are_large(clock):
     assert place.hidden() == []
 
 
+def test_many_buckets_are_merged_side_by_side(clock):
+    place = Place(clock, strategy(checkpoints=2, threads=4), buckets=ByFirstLetter())
+    letters = "abcdefghij"
+    place.committer.commit(place.write(*letters))
+    place.committer.commit(place.write(*(letter * 2 for letter in letters)))
+    assert place.lines() == sorted([*letters, *(letter * 2 for letter in letters)])
+    assert len(place.visible()) == len(letters)
+
+
+def test_a_driver_that_was_taken_over_merges_nothing_twice(clock):
+    place = Place(clock, strategy(checkpoints=1))
+    parts = place.write("a") + place.write("b")
+    old, new = place.committer._compacting, place.new_committer()
+    old._set_aside(parts[0], set())
+    old._set_aside(parts[1], set())
+    seen_by_the_old_one = old._asides()
+    new.commit(parts)
+    assert place.lines() == ["a", "b"]
+    old._merge(seen_by_the_old_one)
+    assert place.lines() == ["a", "b"]
+
+
 def test_a_single_file_keeps_its_name(clock):
     place = Place(clock, strategy(checkpoints=1))
     [part] = place.write("a")

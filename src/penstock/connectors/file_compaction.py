@@ -14,6 +14,8 @@ as anybody may ask for it to be committed again.
 from __future__ import annotations
 
 import json
+import threading
+import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -137,8 +139,9 @@ class CompactingCommitter(Committer):
         self._strategy = strategy
         self._compactor = compactor
         self._commits = 0
-        self._made: dict[str, int] = {}
-        """The plans of this committer, numbered in their order."""
+        self._known: dict[str, _Plan] = {}
+        """What plans say, by their paths, in the order in which they came up."""
+        self._lock = threading.Lock()
         self._recent: set[str] = set()
         """The plans since the last commit began."""
 
@@ -222,19 +225,44 @@ class CompactingCommitter(Committer):
             for file in files:
                 self._fs.rename(file.path, file.final)
             return
-        folder, _, name = files[0].final.rpartition("/")
-        inputs = tuple(file.path for file in files)
-        plan = _Plan(f"{files[0].path}{_PLAN}", inputs, f"{folder}/compacted-{name}")
+        with self._lock:
+            plan = self._announce(files)
+        if plan is not None:
+            self._carry_out(plan)
+
+    def _announce(self, files: list[_Aside]) -> _Plan | None:
+        """The plan to merge what no other plan takes in; None if somebody else was faster.
+
+        A bucket's plans are numbered and a number is given once, so that a driver that does not
+        know yet that its job was taken over cannot merge the same files a second time.
+        """
+        stem = f"{self._directory}/{self._owner}{quote(files[0].bucket, safe='')}~"
+        plans = self._read_plans()
+        taken = {path for plan in plans for path in plan.inputs}
+        left = [file for file in files if file.path not in taken]
+        if not left:
+            return None
+        numbers = [
+            int(plan.path.removesuffix(_PLAN).rpartition("~")[2])
+            for plan in plans
+            if plan.path.startswith(stem)
+        ]
+        folder, _, name = left[0].final.rpartition("/")
+        plan = _Plan(
+            f"{stem}{max(numbers, default=0) + 1}{_PLAN}",
+            tuple(file.path for file in left),
+            f"{folder}/compacted-{name}",
+        )
         content = json.dumps({"inputs": list(plan.inputs), "to": plan.final})
-        self._fs.create(plan.path, content.encode())
-        self._made[plan.path.rpartition("/")[2]] = len(self._made) + 1
+        if not self._fs.create(plan.path, content.encode()):
+            return None
+        self._known[plan.path] = plan
         self._recent.add(plan.path)
-        self._carry_out(plan)
+        return plan
 
     def _carry_out(self, plan: _Plan) -> None:
         if not self._fs.exists(plan.final):
-            draft = f"{plan.path}{_DRAFT}"
-            self._fs.delete(draft)
+            draft = f"{self._directory}/{self._owner}{uuid.uuid4().hex}{_DRAFT}"
             stream = self._fs.append(draft)
             try:
                 for number, path in enumerate(plan.inputs):
@@ -250,16 +278,24 @@ class CompactingCommitter(Committer):
 
     # --- plans --------------------------------------------------------------------------------
 
-    def _plans(self) -> list[_Plan]:
-        """All plans, each carried out; those that this committer has not made come first."""
-        plans = []
-        for name in sorted(self._own(_PLAN), key=lambda name: self._made.get(name, 0)):
-            path = f"{self._directory}/{name}"
+    def _read_plans(self) -> list[_Plan]:
+        """All plans, those that this committer has made or seen last come last."""
+        found = {f"{self._directory}/{name}" for name in self._own(_PLAN)}
+        for path in sorted(found - set(self._known)):
             content = json.loads(self._fs.read(path))
-            plan = _Plan(path, tuple(content["inputs"]), content["to"])
-            if any(self._fs.exists(entry) for entry in plan.inputs):
+            self._known[path] = _Plan(path, tuple(content["inputs"]), content["to"])
+        self._known = {path: plan for path, plan in self._known.items() if path in found}
+        return list(self._known.values())
+
+    def _plans(self) -> list[_Plan]:
+        """All plans, each carried out; what an earlier merge left half-written is deleted."""
+        for name in self._own(_DRAFT):
+            self._fs.delete(f"{self._directory}/{name}")
+        waiting = {f"{self._directory}/{name}" for name in self._own(_ASIDE)}
+        plans = self._read_plans()
+        for plan in plans:
+            if waiting.intersection(plan.inputs):
                 self._carry_out(plan)
-            plans.append(plan)
         return plans
 
     def _forget(self, plans: list[_Plan], asked_for: list[Plain]) -> None:
