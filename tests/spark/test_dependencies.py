@@ -8,6 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import JobFailedError
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -105,6 +109,14 @@ def test_slots_have_the_files_of_their_job_and_no_other(
     rest = ["package", "zip", "required", "1 2 3", "weights", "good", "none"]
     # The second job runs in the same processes, with another module of the same name.
     assert seen == [["first", *rest]] * 2 + [["second", *rest]] * 2
+
+
+def test_a_python_that_is_not_there(session: SparkSession) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_python_executable("/no/such/python")
+    env.from_collection([1]).print()
+    with pytest.raises(JobFailedError, match="/no/such/python cannot be executed"):
+        env.execute()
 
 
 def test_another_python_runs_the_slots(

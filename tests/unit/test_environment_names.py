@@ -304,6 +304,19 @@ def test_a_cached_stream_is_computed_once(tmp_path):
         assert runs(tmp_path) == 2
 
 
+def test_a_cached_stream_where_every_operator_needs_a_uid():
+    with local_environment() as env:
+        env.get_config().disable_auto_generated_uids()
+        cached = env.from_collection([1]).uid("numbers").cache()
+        cached.print().uid("out")
+        with pytest.raises(ProgramError, match="operator 'Cache' has no uid"):
+            env.execute()
+        cached.uid("cache")
+        env.execute()
+        cached.print().uid("again")
+        env.execute()
+
+
 def test_a_job_that_failed_caches_nothing(tmp_path):
     with local_environment() as env:
         cached = counted(env, tmp_path).cache()

@@ -64,7 +64,7 @@ def _check_declarations(program: Program, graph: StreamGraph, values: Mapping[st
     """Refuse what the program said that it does not want to happen by accident."""
     if not options.AUTO_UIDS.read(values):
         for node in graph.nodes:
-            if not program.nodes[node.id].uid:
+            if node.id in program.nodes and not program.nodes[node.id].uid:
                 raise ProgramError(
                     f"operator {node.name!r} has no uid, and {options.AUTO_UIDS.key} is false: "
                     "call uid() on it"

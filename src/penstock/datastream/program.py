@@ -111,7 +111,7 @@ class Program:
             id=_CACHE_SINKS + node,
             name=f"Keep: {cached.name}",
             operator=SinkOperator(CollectSink()),
-            uid="",
+            uid=f"{cached.uid}-kept" if cached.uid else "",
             output_type=None,
         )
         return self.add(sink, (Upstream(node, None),))

@@ -59,8 +59,7 @@ class SparkJob:
             context.setJobGroup(self._tag, self._launch.job_name)
             context.addJobTag(self._tag)
             tasks = context.parallelize(range(slots), slots).barrier().mapPartitions(self._body)
-            if self._launch.python is not None:
-                _run_by(self._launch.python, tasks)
+            _plan(tasks, self._launch.python)
             tasks.collect()
         except BaseException as raised:
             error = self._explain(raised)
@@ -112,14 +111,15 @@ class SparkJob:
 _python_lock = threading.Lock()
 
 
-def _run_by(python: str, tasks: RDD[Any]) -> None:
-    """Have `tasks` run by another Python than the session's.
+def _plan(tasks: RDD[Any], python: str | None) -> None:
+    """Settle which Python runs `tasks`; None: the session's.
 
-    Spark reads the path off the context when it first plans the tasks, which `id` makes it do.
+    PySpark reads the path off the context when it first plans the tasks, which `id` makes it do.
     """
     context = tasks.context
     with _python_lock:
-        usual, context.pythonExec = context.pythonExec, python
+        usual = context.pythonExec
+        context.pythonExec = python or usual
         try:
             tasks.id()
         finally:
