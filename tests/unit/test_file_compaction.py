@@ -61,8 +61,8 @@ class ByFirstLetter(BucketAssigner):
 class Place:
     def __init__(self, clock, strategy, compactor=CONCAT, buckets=None):
         self.fs = Breaking()
-        register_scheme("compaction", lambda authority: self.fs)
-        builder = FileSink.for_row_format("compaction://x/out", Encoder.simple_string_encoder())
+        register_scheme("tested", lambda authority: self.fs)
+        builder = FileSink.for_row_format("tested://x/out", Encoder.simple_string_encoder())
         if buckets is not None:
             builder.with_bucket_assigner(buckets)
         self.sink = builder.enable_compact(strategy, compactor).build()
