@@ -46,7 +46,9 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     )
     folder = tmp_path_factory.mktemp("notebook")
     # As on a user's machine, not as under pytest: nothing of this process's settings.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    spark = ("SPARK_", "PYSPARK_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(spark)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=180, kernel_name="python3", resources=resources)
     executed = client.execute(env=environment)
