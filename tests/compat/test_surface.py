@@ -1,4 +1,4 @@
-"""How much of PyFlink's public surface there is: a share that only ever grows.
+"""PyFlink's public surface: all of it, except what is named here as coming later.
 
 The surface is a list of modules, classes and members, kept beside the repository. Run with `-s`
 to see what is missing, module by module.
@@ -18,8 +18,94 @@ from typing import Any
 import pytest
 
 SURFACE = Path("shared", "api", "pyflink-surface.json")
-REACHED_PERCENT = 46
-"""Raise it when the share has grown; never lower it."""
+
+ENVIRONMENT = "penstock.datastream.stream_execution_environment.StreamExecutionEnvironment"
+
+LATER = {
+    "windows": [
+        "penstock.datastream.window.",
+        "penstock.datastream.data_stream.DataStream.window_all",
+        "penstock.datastream.data_stream.KeyedStream.window_all",
+        "penstock.datastream.data_stream.KeyedStream.window",
+        "penstock.datastream.data_stream.KeyedStream.count_window",
+        "penstock.datastream.data_stream.WindowedStream",
+        "penstock.datastream.functions.WindowFunction",
+        "penstock.datastream.functions.AllWindowFunction",
+        "penstock.datastream.functions.ProcessWindowFunction",
+        "penstock.datastream.functions.ProcessAllWindowFunction",
+        "penstock.datastream.functions.PassThroughWindowFunction",
+        "penstock.datastream.functions.PassThroughAllWindowFunction",
+        "penstock.datastream.WindowedStream",
+        "penstock.datastream.WindowFunction",
+        "penstock.datastream.ProcessWindowFunction",
+        "penstock.datastream.Window",
+        "penstock.datastream.TimeWindow",
+        "penstock.datastream.CountWindow",
+        "penstock.datastream.GlobalWindow",
+        "penstock.datastream.WindowAssigner",
+        "penstock.datastream.MergingWindowAssigner",
+        "penstock.datastream.Trigger",
+        "penstock.datastream.TriggerResult",
+    ],
+    "time": [
+        "penstock.common.watermark_strategy.",
+        "penstock.common.execution_config.ExecutionConfig.set_auto_watermark_interval",
+        "penstock.common.execution_config.ExecutionConfig.get_auto_watermark_interval",
+        "penstock.datastream.data_stream.DataStream.assign_timestamps_and_watermarks",
+        "penstock.datastream.data_stream.KeyedStream.assign_timestamps_and_watermarks",
+    ],
+    "async I/O": [
+        "penstock.datastream.async_data_stream.",
+        "penstock.datastream.async_retry_strategies.",
+        "penstock.datastream.functions.AsyncRetryPredicate",
+        "penstock.datastream.functions.AsyncRetryStrategy",
+        "penstock.datastream.functions.AsyncFunction",
+        "penstock.datastream.functions.AsyncFunctionDescriptor",
+        "penstock.datastream.AsyncDataStream",
+        "penstock.datastream.AsyncFunction",
+        "penstock.datastream.AsyncRetryPredicate",
+        "penstock.datastream.AsyncRetryStrategy",
+    ],
+    "savepoints, checkpoints and restarts": [
+        "penstock.common.job_client.JobClient.stop_with_savepoint",
+        "penstock.common.job_client.JobClient.trigger_savepoint",
+        "penstock.common.restart_strategy.RestartStrategies",
+        "penstock.datastream.checkpoint_config.CheckpointConfig",
+        "penstock.datastream.externalized_checkpoint_retention.",
+        "penstock.datastream.ExternalizedCheckpointRetention",
+        f"{ENVIRONMENT}.set_default_savepoint_directory",
+        f"{ENVIRONMENT}.get_default_savepoint_directory",
+        f"{ENVIRONMENT}.is_unaligned_checkpoints_enabled",
+        f"{ENVIRONMENT}.is_force_unaligned_checkpoints",
+    ],
+    "state backends, operator state and time to live": [
+        "penstock.datastream.state_backend.",
+        "penstock.datastream.StateBackend",
+        "penstock.datastream.HashMapStateBackend",
+        "penstock.datastream.EmbeddedRocksDBStateBackend",
+        "penstock.datastream.CustomStateBackend",
+        "penstock.datastream.PredefinedOptions",
+        "penstock.datastream.state.OperatorStateStore",
+        "penstock.datastream.state.StateTtlConfig",
+        "penstock.datastream.state.StateDescriptor.enable_time_to_live",
+        "penstock.datastream.state.ValueStateDescriptor.enable_time_to_live",
+        "penstock.datastream.state.ListStateDescriptor.enable_time_to_live",
+        "penstock.datastream.state.MapStateDescriptor.enable_time_to_live",
+        "penstock.datastream.state.ReducingStateDescriptor.enable_time_to_live",
+        "penstock.datastream.state.AggregatingStateDescriptor.enable_time_to_live",
+        f"{ENVIRONMENT}.enable_changelog_state_backend",
+        f"{ENVIRONMENT}.is_changelog_state_backend_enabled",
+    ],
+    "connectors to servers": [
+        "penstock.datastream.connectors.kafka.",
+        "penstock.datastream.connectors.hybrid_source.",
+        "penstock.datastream.connectors.jdbc.",
+    ],
+}
+"""What need not be there yet. Strike out what has arrived; add nothing.
+
+An entry that ends in a dot is a module; any other is a name, with all that is below it.
+"""
 
 
 def find_surface() -> Path | None:
@@ -64,19 +150,41 @@ def has(module: str, name: str) -> bool:
     return True
 
 
-def test_the_share_of_the_surface_never_shrinks(surface: dict[str, Any]) -> None:
+def is_within(name: str, entry: str) -> bool:
+    below = entry if entry.endswith(".") else f"{entry}."
+    return name == entry or name.startswith(below)
+
+
+def test_every_name_is_there_that_does_not_come_later(surface: dict[str, Any]) -> None:
     present = total = 0
+    missing: list[str] = []
     print()
     for module, content in surface.items():
         names = list(names_of(content))
-        found = [name for name in names if has(module, name)]
-        present, total = present + len(found), total + len(names)
-        print(f"{len(found):4} of {len(names):4}  {module}")
-    percent = 100 * present / total
-    print(f"{present} of {total} names: {percent:.1f} %")
-    assert percent >= REACHED_PERCENT, (
-        f"{percent:.1f} % of the surface is there, {REACHED_PERCENT} % was reached before"
-    )
+        lacking = [f"{module}.{name}" for name in names if not has(module, name)]
+        missing += lacking
+        present, total = present + len(names) - len(lacking), total + len(names)
+        print(f"{len(names) - len(lacking):4} of {len(names):4}  {module}")
+    print(f"{present} of {total} names: {100 * present / total:.1f} %")
+    entries = [entry for area in LATER.values() for entry in area]
+    unexpected = [n for n in missing if not any(is_within(n, entry) for entry in entries)]
+    assert not unexpected, "\n".join(["missing, and not said to come later:", *unexpected])
+
+
+def test_what_comes_later_has_not_arrived(surface: dict[str, Any]) -> None:
+    missing = [
+        f"{module}.{name}"
+        for module, content in surface.items()
+        for name in names_of(content)
+        if not has(module, name)
+    ]
+    arrived = [
+        f"{area}: {entry}"
+        for area, entries in LATER.items()
+        for entry in entries
+        if not any(is_within(name, entry) for name in missing)
+    ]
+    assert not arrived, "\n".join(["strike these out of LATER, they are there:", *arrived])
 
 
 def unlike(function: Any, expected: list[str]) -> list[str]:
@@ -125,3 +233,5 @@ def test_the_comparison_sees_what_is_there_and_what_is_not() -> None:
     assert not has("penstock.no_such_module", "DataStream")
     content = {"C": {"bases": [], "methods": {"__init__": [], "m": []}, "constants": ["K"]}}
     assert list(names_of(content)) == ["C", "C.m", "C.K"]
+    assert is_within("a.b.C", "a.b.") and is_within("a.b.C.m", "a.b.C")
+    assert not is_within("a.b.CD", "a.b.C") and not is_within("a.bc.C", "a.b.")

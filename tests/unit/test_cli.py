@@ -107,6 +107,83 @@ def test_info_draws_chains_exchanges_and_state(call):
     assert err == "building ['--an', 'argument']\n"
 
 
+STATEFUL = """
+from penstock.common import Types
+from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+
+
+class Fraud(KeyedProcessFunction):
+    def open(self, runtime_context):
+        print("opened")
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        kinds = MapStateDescriptor("seen", Types.STRING(), Types.INT())
+        self.seen = runtime_context.get_map_state(kinds)
+
+    def process_element(self, value, ctx):
+        yield value
+
+
+class Timers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+class Connects(Fraud):
+    def open(self, runtime_context):
+        raise ConnectionError("no database here")
+
+
+class Waits(Fraud):
+    def open(self, runtime_context):
+        import threading
+        threading.Event().wait()
+
+
+class Twice(Fraud):
+    def open(self, runtime_context):
+        runtime_context.get_state(ValueStateDescriptor("one", Types.LONG()))
+        runtime_context.get_list_state(ListStateDescriptor("one", Types.LONG()))
+
+
+class Unkeyed(MapFunction):
+    def open(self, runtime_context):
+        runtime_context.get_state(ValueStateDescriptor("lost", Types.LONG()))
+
+    def map(self, value):
+        return value
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+words = env.from_collection(["a", "b"])
+keyed = words.key_by(lambda word: word)
+words.map(Unkeyed()).name("unkeyed").print()
+for function in (Fraud(), Timers(), Connects(), Twice(), Waits()):
+    keyed.process(function).name(type(function).__name__.lower()).print()
+env.execute("states")
+"""
+
+
+def test_info_shows_the_states_that_functions_declare(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("stateful.py").write_text(STATEFUL)
+    code, out, err = call("info", "stateful.py")
+    assert code == 0 and "opened" in err and "opened" not in out
+    assert "fraud  (count: value of LONG; seen: map of STRING, INT)" in out
+    assert "timers  (timers at most)" in out
+    # What cannot be known is said as before: one raised, and one never came back.
+    assert "connects  (keyed state)" in out and "waits  (keyed state)" in out
+    assert "twice  (will fail: " in out and "'one'" in out
+    assert "unkeyed  (will fail: operator 'unkeyed' asks for keyed state 'lost'" in out
+
+
+def test_info_opens_nothing_when_asked_not_to(call):
+    Path("stateful.py").write_text(STATEFUL)
+    code, out, err = call("info", "--no-open", "stateful.py")
+    assert code == 0 and "opened" not in err
+    assert "fraud  (keyed state)" in out
+
+
 def test_info_where_the_terminal_knows_only_ascii(monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     command = [sys.executable, "-m", "penstock", "info", "job.py"]
@@ -242,7 +319,7 @@ def test_a_detached_program_gets_the_same_options(call, monkeypatch):
     monkeypatch.setattr(detach, "start_detached", start)
     Path("c.yaml").write_text("")
     options = ["-D", "spark.x=1", "--parallelism", "2", "--master", "local"]
-    options += ["--config", "c.yaml", "--job-id", "j", "--pyflink"]
+    options += ["--config", "c.yaml", "--pyflink", "--job-id", "j"]
     assert call("run", "-d", *options, "job.py", "x")[0] == 0
     assert started == [["run", *options, "job.py", "x"]]
 

@@ -374,9 +374,3 @@ def test_an_encoder_that_returns_no_bytes_is_an_error(place):
 def test_a_prefix_that_is_no_name_is_refused(name):
     with pytest.raises(ProgramError):
         OutputFileConfig.builder().with_part_prefix(name).build()
-
-
-def test_compaction_is_refused_and_not_ignored(place):
-    with pytest.raises(ProgramError, match="not compacted"):
-        place.builder().enable_compact(None, None)
-    place.builder().disable_compact()

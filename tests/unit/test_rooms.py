@@ -35,7 +35,7 @@ FRONTS = ENGINE | {"__init__", "datastream", "rest"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "common": {"errors"},
-    "connectors": BASE,
+    "connectors": BASE | {"metrics"},
     "state": BASE,
     "metrics": BASE,
     "network": BASE,

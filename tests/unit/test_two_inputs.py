@@ -30,6 +30,7 @@ from penstock.datastream import (
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import ProgramError
 from penstock.network.messages import Abort
+from penstock.testing import local_environment
 
 NONE = WatermarkStrategy.no_watermarks()
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
@@ -175,6 +176,46 @@ def test_a_side_output_of_something_else_is_refused():
         env.from_collection([1]).map(str).get_side_output(LATE)
     with pytest.raises(ProgramError, match="needs an OutputTag, not a str"):
         env.from_collection([1]).process(Sort()).get_side_output("late")
+
+
+def test_side_outputs_have_the_type_of_their_tag(cluster):
+    def build(env):
+        sorted_out = env.from_collection([3, -40_000]).process(Sort())
+        collect(sorted_out.get_side_output(OutputTag("negative", Types.SHORT())))
+
+    assert cluster(build).run().collected() == [-40_000 + 65_536]
+
+
+def test_a_side_output_that_does_not_fit_its_type_is_shown(cluster):
+    def build(env):
+        sorted_out = env.from_collection([-1]).process(Sort())
+        collect(sorted_out.get_side_output(OutputTag("negative", Types.STRING())))
+
+    [error] = cluster(build).run().failures()
+    assert error.code == "TYPE_MISMATCH" and "expected STRING, got int" in str(error)
+
+
+def test_a_side_output_has_one_type():
+    sorted_out = StreamExecutionEnvironment().from_collection([1]).process(Sort())
+    read = sorted_out.get_side_output(OutputTag("negative", Types.LONG()))
+    assert read.get_type() == Types.LONG()
+    sorted_out.get_side_output(OutputTag("negative"))
+    with pytest.raises(ProgramError, match="is read as LONG and as STRING"):
+        sorted_out.get_side_output(OutputTag("negative", Types.STRING()))
+
+
+def test_a_side_output_that_is_read_by_a_wrong_name_is_noted():
+    def notes(name, numbers):
+        with local_environment() as env:
+            sorted_out = env.from_collection(numbers).process(Sort()).name("Sort")
+            sorted_out.get_side_output(OutputTag(name)).print()
+            return env.execute().notes
+
+    [note] = notes("negativ", [1, -1])
+    assert note.startswith("side output 'negativ' of operator 'Sort' is read and got no records")
+    assert "'negative'" in note
+    # Nothing is wrong with a side output that had no reason to get records.
+    assert notes("negative", [1]) == notes("negative", [0, -1]) == ()
 
 
 def test_timers_without_a_key_are_refused(cluster):

@@ -86,7 +86,7 @@ def test_what_belongs_to_java_says_what_to_use_instead(name):
 
 
 def test_there_are_names_of_java():
-    assert len(JAVA_ONLY) == 12
+    assert len(JAVA_ONLY) == 14
     with pytest.raises(JavaOnlyError, match="connectors are Python packages"):
         env_with().add_jars("file:///kafka.jar")
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from penstock.cli.states import DeclaredStates
 from penstock.connectors.sink import Sink
 from penstock.graph.job_graph import JobEdge, JobGraph
-from penstock.graph.operators import SinkOperator
+from penstock.graph.operators import CONTEXT_OPERATORS, ReduceOperator, SinkOperator
 from penstock.graph.stream_graph import StreamNode, is_source
 
 
-def state_of(node: StreamNode) -> str | None:
-    """What an operator has in a checkpoint, in two words; None: nothing."""
+def state_of(node: StreamNode, declared: Mapping[int, DeclaredStates]) -> str | None:
+    """What an operator has in a checkpoint, in a few words; None: nothing."""
+    known = declared.get(node.id)
+    if known is not None and known.mistake is not None:
+        return f"will fail: {known.mistake}"
+    if known is not None and known.states:
+        return "; ".join(known.states)
+    if known is not None and not isinstance(node.operator, ReduceOperator):
+        timers = node.operator.keyed and isinstance(node.operator, CONTEXT_OPERATORS)
+        return "timers at most" if timers else None
     if node.operator.keyed:
         return "keyed state"
     if is_source(node):

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import click
 
 from penstock.cli.exits import EXIT_FAILED
-from penstock.cli.options import (
-    file_settings,
-    job_argument,
-    overriding_settings,
-    pyflink_option,
-    setting_options,
-)
+from penstock.cli.options import Asked, about_a_program
 from penstock.common.config_layers import Settings, in_force
 from penstock.common.config_options import OPTIONS, Option, parse_duration_ms
 
@@ -23,29 +16,17 @@ _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@setting_options
-@pyflink_option
-@job_argument(required=False)
-def command(
-    definitions: tuple[str, ...],
-    parallelism: int | None,
-    master: str | None,
-    config_file: Path | None,
-    pyflink: bool,
-    job: Path | None,
-    arguments: tuple[str, ...],
-) -> int:
+@about_a_program(required=False)
+def command(asked: Asked) -> int:
     """Show the configuration in force, and where each value came from.
 
     With a JOB, the program is run up to its first execute(), and what it sets is shown too.
     """
-    file = file_settings(config_file)
-    overrides = overriding_settings(definitions, parallelism, master)
-    settings: Settings = in_force(file, overrides)
-    if job is not None:
+    settings: Settings = in_force(asked.file(), asked.overrides())
+    if asked.job is not None:
         from penstock.cli.preview import preview
 
-        previewed = preview(job, arguments, file, overrides, pyflink)
+        previewed = preview(asked)
         if previewed is None:
             return EXIT_FAILED
         settings = previewed.settings
@@ -70,7 +51,7 @@ def rows(settings: Settings) -> list[tuple[str, str, str]]:
 
 
 def _default(option: Option[Any]) -> str:
-    if option.default is None:
+    if option.default is None or option.default in ((), {}):
         return "(not set)"
     if option.parse is parse_duration_ms:
         return f"{option.default} ms"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
 from penstock.cli.chains import exchange, state_of
+from penstock.cli.states import DeclaredStates
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.stream_graph import DEFAULT_SHARING_GROUP
 
 
-def draw(graph: ExecutionGraph, console: Console | None = None) -> None:
+def draw(
+    graph: ExecutionGraph,
+    declared: Mapping[int, DeclaredStates],
+    console: Console | None = None,
+) -> None:
     """Draw `graph` on the terminal."""
     console = console or Console()
     console.print(Text(summary(graph), style="bold"))
     for vertex in graph.job.vertices:
-        console.print(_chain(vertex))
+        console.print(_chain(vertex, declared))
         for line in _exchanges(graph.job, vertex, ascii_only=console.options.ascii_only):
             console.print(line)
 
@@ -33,14 +40,14 @@ def summary(graph: ExecutionGraph) -> str:
     return f"{job.name}: {', '.join(counts)}"
 
 
-def _chain(vertex: JobVertex) -> Panel:
+def _chain(vertex: JobVertex, declared: Mapping[int, DeclaredStates]) -> Panel:
     title = f"[{vertex.id}] parallelism {vertex.parallelism}"
     if vertex.slot_sharing_group != DEFAULT_SHARING_GROUP:
         title += f", slot sharing group {vertex.slot_sharing_group}"
     lines = []
     for node in vertex.nodes:
         line = Text(node.name)
-        if (state := state_of(node)) is not None:
+        if (state := state_of(node, declared)) is not None:
             line.append(f"  ({state})", style="yellow")
         lines.append(line)
     return Panel(Group(*lines), title=Text(title), title_align="left", expand=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +16,60 @@ from penstock.common.config_options import MASTER, PARALLELISM, canonical_key, c
 from penstock.errors import ConfigurationError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the options say that every command about a program has."""
+
+    definitions: tuple[str, ...]
+    parallelism: int | None
+    master: str | None
+    config_file: Path | None
+    pyflink: bool
+    job: Path | None
+    arguments: tuple[str, ...]
+
+    @property
+    def program(self) -> Path:
+        """The file of the program, for commands that need one."""
+        assert self.job is not None
+        return self.job
+
+    def file(self) -> Settings:
+        """What the configuration file says."""
+        return file_settings(self.config_file)
+
+    def overrides(self) -> dict[str, Setting]:
+        """What the command line sets."""
+        return overriding_settings(self.definitions, self.parallelism, self.master)
+
+    def again(self) -> list[str]:
+        """The same options, to be given to the same command."""
+        options = [part for definition in self.definitions for part in ("-D", definition)]
+        for name, value in (
+            ("--parallelism", self.parallelism),
+            ("--master", self.master),
+            ("--config", self.config_file),
+        ):
+            if value is not None:
+                options += [name, str(value)]
+        return [*options, "--pyflink"] if self.pyflink else options
+
+
+def about_a_program(required: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """A command about a program: called with an `Asked`, and with the options of its own."""
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(function)
+        def collect(**given: Any) -> int:
+            shared = {name: given.pop(name) for name in Asked.__dataclass_fields__}
+            return function(Asked(**shared), **given)
+
+        return setting_options(pyflink_option(job_argument(required)(collect)))
+
+    return decorate
+
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

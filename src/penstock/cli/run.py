@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
-from penstock.cli.options import (
-    file_settings,
-    job_argument,
-    overriding_settings,
-    pyflink_option,
-    setting_options,
-)
+from penstock.cli.options import Asked, about_a_program
 from penstock.common.config_options import RECOVERY_PATH, parse_job_id
 
 
@@ -28,7 +23,7 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
 
 # What follows JOB belongs to the program, also where it looks like an option of ours.
 @click.command(context_settings={"allow_interspersed_args": False})
-@setting_options
+@about_a_program()
 @click.option("-d", "--detached", is_flag=True, help="Run in the background, with a log file.")
 @click.option("--job-id", callback=_job_id, metavar="ID", help="The id of the program's job.")
 @click.option(
@@ -38,37 +33,24 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
     metavar="PATH",
     help="Begin with a retained checkpoint: a chk-N directory or its _metadata.",
 )
-@pyflink_option
-@job_argument()
-def command(
-    definitions: tuple[str, ...],
-    parallelism: int | None,
-    master: str | None,
-    config_file: Path | None,
-    detached: bool,
-    job_id: str | None,
-    restore_path: str | None,
-    pyflink: bool,
-    job: Path,
-    arguments: tuple[str, ...],
-) -> int:
+def command(asked: Asked, detached: bool, job_id: str | None, restore_path: str | None) -> int:
     """Run the program in the file JOB, with the arguments after it."""
     if restore_path is not None:
-        definitions = (*definitions, f"{RECOVERY_PATH.key}={restore_path}")
-    file = file_settings(config_file)
-    overrides = overriding_settings(definitions, parallelism, master)
+        setting = f"{RECOVERY_PATH.key}={restore_path}"
+        asked = replace(asked, definitions=(*asked.definitions, setting))
+    file, overrides, job = asked.file(), asked.overrides(), asked.program
     if detached:
         from penstock.cli.detach import start_detached
 
-        options = _options(definitions, parallelism, master, config_file, job_id, pyflink)
-        pid, log = start_detached(job, ["run", *options, str(job), *arguments])
+        options = [*asked.again(), *(["--job-id", job_id] if job_id is not None else [])]
+        pid, log = start_detached(job, ["run", *options, str(job), *asked.arguments])
         click.echo(f"process {pid}, log {log}")
         return 0
     from penstock.cli.pyflink_hook import pyflink_importable
     from penstock.datastream.invocation import Invocation, invoked
 
-    with invoked(Invocation(file, overrides, job_id)), pyflink_importable(pyflink):
-        return run_and_report(job, arguments)
+    with invoked(Invocation(file, overrides, job_id)), pyflink_importable(asked.pyflink):
+        return run_and_report(job, asked.arguments)
 
 
 def run_and_report(job: Path, arguments: Sequence[str]) -> int:
@@ -86,24 +68,3 @@ def run_and_report(job: Path, arguments: Sequence[str]) -> int:
         sys.stderr.write(describe(error))
         return EXIT_FAILED
     return 0
-
-
-def _options(
-    definitions: tuple[str, ...],
-    parallelism: int | None,
-    master: str | None,
-    config_file: Path | None,
-    job_id: str | None,
-    pyflink: bool,
-) -> list[str]:
-    """The same options again, without the one that detaches."""
-    options = [part for definition in definitions for part in ("-D", definition)]
-    for name, value in (
-        ("--parallelism", parallelism),
-        ("--master", master),
-        ("--config", config_file),
-        ("--job-id", job_id),
-    ):
-        if value is not None:
-            options += [name, str(value)]
-    return [*options, "--pyflink"] if pyflink else options

@@ -6,10 +6,12 @@ takes a lane of its own below all boxes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from penstock.cli.chains import exchange, state_of
+from penstock.cli.states import DeclaredStates
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 
 _CHARACTER, _LINE, _PADDING, _GAP, _MARGIN = 7.3, 18, 12, 36, 20
@@ -21,6 +23,10 @@ text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1f2937 }
 """
 
 
+_Lines = list[tuple[str, str]]
+"""What a box says: a text and a state on each line."""
+
+
 class _Box(NamedTuple):
     x: float
     y: float
@@ -29,9 +35,10 @@ class _Box(NamedTuple):
     next_column: float = 0.0
 
 
-def draw_svg(graph: JobGraph) -> str:
+def draw_svg(graph: JobGraph, declared: Mapping[int, DeclaredStates]) -> str:
     """The text of an SVG file."""
-    boxes = _layout(graph)
+    lines = {vertex.id: _lines(vertex, declared) for vertex in graph.vertices}
+    boxes = _layout(graph, lines)
     lowest = max(box.y + box.height for box in boxes.values())
     far = [edge for edge in graph.edges if not _neighbours(edge, boxes)]
     lanes = {edge.id: lowest + (number + 1) * _GAP for number, edge in enumerate(far)}
@@ -43,13 +50,13 @@ def draw_svg(graph: JobGraph) -> str:
         f"<title>{escape(graph.name)}</title><style>{_STYLE}</style>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         *(_arrow(exchange(graph, edge), edge, boxes, lanes) for edge in graph.edges),
-        *(_chain(vertex, boxes[vertex.id]) for vertex in graph.vertices),
+        *(_chain(lines[vertex.id], boxes[vertex.id]) for vertex in graph.vertices),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _layout(graph: JobGraph) -> dict[int, _Box]:
+def _layout(graph: JobGraph, lines: Mapping[int, _Lines]) -> dict[int, _Box]:
     columns: dict[int, list[JobVertex]] = {}
     depth: dict[int, int] = {}
     for vertex in graph.vertices:  # inputs come first
@@ -61,34 +68,34 @@ def _layout(graph: JobGraph) -> dict[int, _Box]:
     for _, vertices in sorted(columns.items()):
         labels = [exchange(graph, e) for vertex in vertices for e in graph.outputs(vertex.id)]
         room = max((len(label) for label in labels), default=0) * _CHARACTER + 2 * _GAP
-        next_x = x + max(_width(vertex) for vertex in vertices) + room
+        next_x = x + max(_width(lines[vertex.id]) for vertex in vertices) + room
         y: float = _MARGIN
         for vertex in vertices:
-            height = (len(vertex.nodes) + 1) * _LINE + 2 * _PADDING
-            boxes[vertex.id] = _Box(x, y, _width(vertex), height, next_x)
+            height = len(lines[vertex.id]) * _LINE + 2 * _PADDING
+            boxes[vertex.id] = _Box(x, y, _width(lines[vertex.id]), height, next_x)
             y += height + _GAP
         x = next_x
     return boxes
 
 
-def _width(vertex: JobVertex) -> float:
-    longest = max(len(title) + 1 + len(state) for title, state in _lines(vertex))
+def _width(lines: _Lines) -> float:
+    longest = max(len(title) + 1 + len(state) for title, state in lines)
     return longest * _CHARACTER + 2 * _PADDING
 
 
-def _lines(vertex: JobVertex) -> list[tuple[str, str]]:
+def _lines(vertex: JobVertex, declared: Mapping[int, DeclaredStates]) -> _Lines:
     lines = [(f"[{vertex.id}] parallelism {vertex.parallelism}", "")]
     for node in vertex.nodes:
-        state = state_of(node)
+        state = state_of(node, declared)
         lines.append((node.name, f"({state})" if state is not None else ""))
     return lines
 
 
-def _chain(vertex: JobVertex, box: _Box) -> str:
+def _chain(lines: _Lines, box: _Box) -> str:
     corner = f'x="{box.x:.0f}" y="{box.y:.0f}"'
     size = f'width="{box.width:.0f}" height="{box.height:.0f}"'
     parts = [f'<rect class="chain" {corner} {size} rx="6"/>']
-    for number, (title, state) in enumerate(_lines(vertex)):
+    for number, (title, state) in enumerate(lines):
         y = box.y + _PADDING + (number + 0.75) * _LINE
         style = ' class="title"' if number == 0 else ""
         parts.append(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from penstock.common.map_values import parse_map
 from penstock.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -84,6 +85,19 @@ def parse_runtime_mode(text: str) -> str:
     return mode
 
 
+def parse_paths(text: str) -> tuple[str, ...]:
+    """Paths with commas between them."""
+    return tuple(path.strip() for path in str(text).split(",") if path.strip())
+
+
+def parse_positive_duration_ms(text: str) -> int:
+    """A duration of at least a millisecond."""
+    duration = parse_duration_ms(text)
+    if duration < 1:
+        raise ValueError("expected a duration of at least 1 ms")
+    return duration
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """A key, how its value is read, and what holds when it is not set."""
@@ -111,6 +125,9 @@ OPERATOR_CHAINING = Option(
 )
 OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
 AUTO_WATERMARK_INTERVAL = Option("pipeline.auto-watermark-interval", parse_duration_ms, 200)
+GENERIC_TYPES = Option("pipeline.generic-types", parse_boolean, True)
+AUTO_UIDS = Option("pipeline.auto-generate-uids", parse_boolean, True)
+JOB_PARAMETERS: Option[dict[str, str]] = Option("pipeline.global-job-parameters", parse_map, {})
 RUNTIME_MODE = Option("execution.runtime-mode", parse_runtime_mode, "STREAMING")
 BUFFER_TIMEOUT = Option(
     "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)
@@ -181,6 +198,11 @@ FAILURE_RATE_INTERVAL = Option(
 FAILURE_RATE_DELAY = Option("restart-strategy.failure-rate.delay", parse_duration_ms, 1_000)
 HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
+CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
+PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
+PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())
+PYTHON_REQUIREMENTS: Option[str | None] = Option("python.requirements", str, None)
+PYTHON_EXECUTABLE: Option[str | None] = Option("python.executable", str, None)
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
 PROGRESS = Option("penstock.progress", one_of("auto", "table", "lines", "off"), "auto")
 LATE_RECORDS = Option("penstock.late-records", one_of("drop", "fail"), "drop")

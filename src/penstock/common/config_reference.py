@@ -177,6 +177,46 @@ MEANINGS = {
     "restart-strategy.failure-rate.delay": Meaning(
         "The time between a failure and the next attempt",
     ),
+    "pipeline.generic-types": Meaning(
+        "Whether streams may go without a declared type; if not, `execute()` refuses one that "
+        "does. `env.get_config().disable_generic_types`",
+    ),
+    "pipeline.auto-generate-uids": Meaning(
+        "Whether operators may go without a uid of their own; if not, `execute()` refuses one "
+        "that does. `env.get_config().disable_auto_generated_uids`",
+    ),
+    "pipeline.global-job-parameters": Meaning(
+        "What `RuntimeContext.get_job_parameter` gives to functions. "
+        "`env.get_config().set_global_job_parameters`",
+        values="map",
+        default="none",
+    ),
+    "task.cancellation.timeout": Meaning(
+        "How long functions may take to end when their job is cancelled; then their process is "
+        "ended. `env.get_config().set_task_cancellation_timeout`",
+        values="duration",
+        default="`1 s`",
+    ),
+    "python.files": Meaning(
+        "Modules, folders, zips and wheels that slots can import. `env.add_python_file`",
+        values="paths",
+        default="none",
+    ),
+    "python.archives": Meaning(
+        "Archives that are unpacked in the slots, each as `path` or `path#target`. "
+        "`env.add_python_archive`",
+        values="paths",
+        default="none",
+    ),
+    "python.requirements": Meaning(
+        "A list of packages that slots can import, or `path#folder` with the packages in a "
+        "folder. `env.set_python_requirements`",
+        values="path",
+    ),
+    "python.executable": Meaning(
+        "The Python that runs the slots. `env.set_python_executable`",
+        values="path",
+    ),
     "penstock.late-records": Meaning(
         "What becomes of a record that comes after all its [windows](windows.md) were closed, "
         "where no side output takes it: it is dropped and counted, or the job fails",

@@ -9,14 +9,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
 from penstock.common.java_only import java_only
-from penstock.errors import InvalidParallelismError
+from penstock.common.map_values import format_map
+from penstock.errors import InvalidParallelismError, ProgramError
 
 _TYPES = "declare types with penstock.common.Types; what has no declared type is pickled"
+
+_CANCELLATION = (
+    "functions are not interrupted again and again; set_task_cancellation_timeout() says when "
+    "the process of one that does not end is ended"
+)
 
 
 class ExecutionConfig:
@@ -65,10 +72,93 @@ class ExecutionConfig:
         """Whether records are handed on without copying them."""
         return self._configuration.get(options.OBJECT_REUSE)
 
+    def enable_generic_types(self) -> ExecutionConfig:
+        """Streams may have no declared type: their records are any that can be pickled."""
+        return self._set(options.GENERIC_TYPES, True)
+
+    def disable_generic_types(self) -> ExecutionConfig:
+        """`execute()` refuses a program with a stream whose type is not declared."""
+        return self._set(options.GENERIC_TYPES, False)
+
+    def has_generic_types_disabled(self) -> bool:
+        """Whether every stream needs a declared type."""
+        return not self._configuration.get(options.GENERIC_TYPES)
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Operators without a uid get one, from what they are and what feeds them."""
+        return self._set(options.AUTO_UIDS, True)
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """`execute()` refuses a program with an operator that has no uid of its own."""
+        return self._set(options.AUTO_UIDS, False)
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        """Whether operators may go without a uid of their own."""
+        return self._configuration.get(options.AUTO_UIDS)
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        """What `RuntimeContext.get_job_parameter` gives to functions."""
+        parameters: dict[str, str] = self._configuration.get(options.JOB_PARAMETERS)
+        return dict(parameters)
+
+    def set_global_job_parameters(
+        self, global_job_parameters_dict: Mapping[str, Any]
+    ) -> ExecutionConfig:
+        """Values that every function can read, as text."""
+        if not isinstance(global_job_parameters_dict, Mapping):
+            raise ProgramError(
+                f"job parameters are a dict, not a {type(global_job_parameters_dict).__name__}"
+            )
+        self._configuration.set_string(
+            options.JOB_PARAMETERS.key, format_map(global_job_parameters_dict)
+        )
+        return self
+
+    def get_task_cancellation_timeout(self) -> int:
+        """How many milliseconds functions may take to end when their job is cancelled."""
+        return self._configuration.get(options.CANCELLATION_TIMEOUT)
+
+    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
+        """After so many milliseconds the process of a function that does not end is ended."""
+        if timeout < 1:
+            raise ProgramError(
+                f"a cancellation timeout of {timeout} ms: a function that never ends would keep "
+                "its slot for ever, so it must be at least 1 ms"
+            )
+        return self._set(options.CANCELLATION_TIMEOUT, timeout)
+
+    def get_latency_tracking_interval(self) -> int:
+        """0: latency is not tracked."""
+        return 0
+
+    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
+        """ProgramError unless the interval says that latency is not to be tracked (0 or less)."""
+        if interval > 0:
+            raise ProgramError(
+                "there are no latency markers in the streams; measure with a distribution of "
+                "your own, see RuntimeContext.get_metrics_group()"
+            )
+        return self
+
+    def is_use_snapshot_compression(self) -> bool:
+        """False: what is in a checkpoint is not compressed."""
+        return False
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """ProgramError for True: what is in a checkpoint is not compressed."""
+        if use_snapshot_compression:
+            raise ProgramError(
+                "checkpoints are not compressed; use a file system that compresses, or take them "
+                "less often"
+            )
+        return self
+
     def _set(self, option: options.Option[Any], value: Any) -> ExecutionConfig:
         self._configuration.set(option, value)
         return self
 
+    get_task_cancellation_interval = java_only("get_task_cancellation_interval", _CANCELLATION)
+    set_task_cancellation_interval = java_only("set_task_cancellation_interval", _CANCELLATION)
     enable_closure_cleaner = java_only("enable_closure_cleaner", "functions are pickled whole")
     disable_closure_cleaner = java_only("disable_closure_cleaner", "functions are pickled whole")
     is_closure_cleaner_enabled = java_only(

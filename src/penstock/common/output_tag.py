@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.java_only import java_only
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import ProgramError
 
@@ -16,6 +17,8 @@ class OutputTag:
             raise ProgramError("an OutputTag needs a name that is not empty")
         self.tag_id = tag_id
         self.type_info = type_info
+
+    get_java_output_tag = java_only("get_java_output_tag", "use the OutputTag itself")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutputTag) and self.tag_id == other.tag_id

@@ -14,10 +14,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from penstock.common.bulk_writer import BulkWriterFactory
 from penstock.common.typeinfo.base import shorten
 from penstock.errors import ProgramError, TypeMismatchError
 
 __all__ = [
+    "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",

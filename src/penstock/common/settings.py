@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,5 @@ class RuntimeSettings:
     """Checkpoints hold what changed since the last one, not everything."""
     compaction_fanout: int = 8
     """So many pieces of state of about one size are merged into one."""
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    """What functions can ask for by `RuntimeContext.get_job_parameter`."""

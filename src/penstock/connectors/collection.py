@@ -30,6 +30,13 @@ class CollectionSource(Source):
                 f"an element of the collection cannot be pickled: {error}"
             ) from error
 
+    @staticmethod
+    def of_pickled(elements: list[bytes]) -> CollectionSource:
+        """The same for elements that are pickled already."""
+        source = CollectionSource(())
+        source._elements = elements
+        return source
+
     def create_enumerator(
         self, context: EnumeratorContext, restored: Plain | None
     ) -> SplitEnumerator:

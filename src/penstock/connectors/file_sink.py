@@ -22,6 +22,11 @@ from penstock.connectors.file_buckets import (
     BucketContext,
     checked_bucket,
 )
+from penstock.connectors.file_compaction import (
+    CompactingCommitter,
+    FileCompactor,
+    FileCompactStrategy,
+)
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
 from penstock.connectors.sink import (
     Committer,
@@ -50,6 +55,7 @@ class FileSinkSettings:
     rolling: RollingPolicy = field(default_factory=RollingPolicy)
     names: OutputFileConfig = field(default_factory=OutputFileConfig)
     check_interval_ms: int = 60_000
+    compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
 
 class PartFileSink(Sink):
@@ -65,7 +71,12 @@ class PartFileSink(Sink):
         fs, directory = filesystem_for(self._settings.directory)
         prefix = self._settings.names.part_prefix
         owner = _owner(prefix, context.job_id, context.uid)
-        return _FileCommitter(fs, directory, owner, context.last_attempt)
+        committer = _FileCommitter(fs, directory, owner, context.last_attempt)
+        if self._settings.compaction is None:
+            return committer
+        return _Both(
+            CompactingCommitter(fs, directory, owner, *self._settings.compaction), committer
+        )
 
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
@@ -82,7 +93,7 @@ class _Part:
         self,
         bucket: str,
         stream: AppendStream,
-        committable: Plain,
+        committable: dict[str, Plain],
         writers: BulkWriterFactory,
         largest: int,
         now_ms: int,
@@ -158,7 +169,7 @@ class _FileWriter(SinkWriter):
         self._count += 1
         path = f"{self._directory}/{name}{_SUFFIX}"
         folder = f"{self._directory}/{bucket}" if bucket else self._directory
-        committable = {"from": path, "to": f"{folder}/{name.removeprefix('.')}"}
+        committable: dict[str, Plain] = {"from": path, "to": f"{folder}/{name.removeprefix('.')}"}
         stream = self._fs.append(path)
         writers, largest = self._settings.writers, self._settings.rolling.part_size or sys.maxsize
         return _Part(bucket, stream, committable, writers, largest, self._clock.now_ms())
@@ -191,7 +202,7 @@ class _FileWriter(SinkWriter):
         def finish() -> list[Plain]:
             for part in ended:
                 part.settle()
-            return [part.committable for part in ended]
+            return [{**part.committable, "size": part.size} for part in ended]
 
         return finish
 
@@ -235,3 +246,18 @@ class _FileCommitter(Committer):
             return False
         attempt = name.removeprefix(self._owner).split("-", 1)[0]
         return not attempt.isdigit() or int(attempt) <= self._last_attempt
+
+
+class _Both(Committer):
+    """Commits by compaction; unfinished files go the same way as without it."""
+
+    def __init__(self, compacting: CompactingCommitter, plain: _FileCommitter) -> None:
+        self._compacting = compacting
+        self._plain = plain
+
+    def commit(self, committables: list[Plain]) -> None:
+        self._compacting.commit(committables)
+
+    def abort_others(self, keep: list[Plain]) -> None:
+        self._plain.abort_others(keep)
+        self._compacting.abort_others(keep)

@@ -25,11 +25,12 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
+from penstock.metrics import MetricGroup
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class WriterContext:
     """Whether the client keeps up with what was emitted."""
     wake: Callable[[], None] = lambda: None
     """Tells the slot, from any thread, that `has_room` may have another answer now."""
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+    """Where the writer registers metrics of its own; change them in the slot's thread only."""
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
+from penstock.metrics import MetricGroup
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class ReaderContext:
     clock: Clock
     wake: Callable[[], None]
     """Tells the slot, from any thread, that `poll` has something to return."""
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+    """Where the reader registers metrics of its own; change them in the slot's thread only."""
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,12 @@ from penstock.datastream.functions import (
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
+    SourceFunction,
     WindowFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
+from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
@@ -100,6 +102,7 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStream",
     "MapFunction",
+    "MemorySize",
     "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
@@ -109,6 +112,8 @@ __all__ = [
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",
+    "SlotSharingGroup",
+    "SourceFunction",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",

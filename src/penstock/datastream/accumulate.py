@@ -84,3 +84,8 @@ class Projection(MapFunction):
             raise ResultShapeError(
                 f"a {type(value).__name__} has no fields {self._positions}: {value!r:.200}"
             ) from error
+
+
+def same(value: Any) -> Any:
+    """The record itself."""
+    return value

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings
+from penstock.common.shipped_files import ShippedFile
+from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
+from penstock.datastream.python_dependencies import python_files
+from penstock.errors import ProgramError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
+from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
 from penstock.jobmanager.restart_options import restart_strategy
@@ -20,7 +25,11 @@ DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
 
 def assemble(
-    program: Program, values: Mapping[str, str], name: str | None, job_id: str | None = None
+    program: Program,
+    values: Mapping[str, str],
+    name: str | None,
+    job_id: str | None = None,
+    cached_files: Sequence[ShippedFile] = (),
 ) -> Job:
     """Check everything that can be checked without running, and put the job together."""
     options.check_keys(values)
@@ -29,8 +38,12 @@ def assemble(
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
     chaining = options.OPERATOR_CHAINING.read(values)
-    graph = build_job_graph(program.stream_graph(), name or DEFAULT_JOB_NAME, chaining)
+    stream_graph = program.stream_graph()
+    _check_declarations(program, stream_graph, values)
+    graph = build_job_graph(stream_graph, name or DEFAULT_JOB_NAME, chaining)
     checkpoints = checkpoint_settings(values)
+    files = (*python_files(values), *cached_files)
+    ships = files or options.PYTHON_REQUIREMENTS.read(values) is not None
     return Job(
         job_id,
         build_execution_graph(graph),
@@ -38,10 +51,38 @@ def assemble(
         checkpoints,
         _store(values, checkpoints, job_id),
         restart_strategy(values, checkpoints.interval_ms is not None),
-        Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
+        Timeouts(
+            # Slots unpack what is shipped before they register.
+            registration=300_000 if ships else 30_000,
+            heartbeat=options.HEARTBEAT_TIMEOUT.read(values),
+            stop=3 * options.CANCELLATION_TIMEOUT.read(values),
+        ),
         options.RECOVERY_PATH.read(values),
         given_id is not None,
+        files,
+        options.PYTHON_EXECUTABLE.read(values),
     )
+
+
+def _check_declarations(program: Program, graph: StreamGraph, values: Mapping[str, str]) -> None:
+    """Refuse what the program said that it does not want to happen by accident."""
+    if not options.AUTO_UIDS.read(values):
+        for node in graph.nodes:
+            if node.id in program.nodes and not program.nodes[node.id].uid:
+                raise ProgramError(
+                    f"operator {node.name!r} has no uid, and {options.AUTO_UIDS.key} is false: "
+                    "call uid() on it"
+                )
+    if not options.GENERIC_TYPES.read(values):
+        for edge in graph.edges:
+            node = graph.node(edge.source)
+            tagged = dict(node.side_types).get(edge.tag or "")
+            declared = node.output_type if edge.tag is None else tagged
+            if declared is None or isinstance(declared, PickledBytesTypeInfo):
+                raise ProgramError(
+                    f"the records of operator {node.name!r} have no declared type, and "
+                    f"{options.GENERIC_TYPES.key} is false: give it an output_type"
+                )
 
 
 def _store(
@@ -62,4 +103,5 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
         incremental=options.CHECKPOINT_INCREMENTAL.read(values),
+        job_parameters=options.JOB_PARAMETERS.read(values),
     )

@@ -26,9 +26,16 @@ class CheckpointStorage(ABC):
     def get_checkpoint_path(self) -> str | None:
         """The directory; None for the driver's memory."""
 
+    def get_savepoint_path(self) -> str | None:
+        """None: where savepoints go is not said by where checkpoints do."""
+        return None
+
 
 class JobManagerCheckpointStorage(CheckpointStorage):
     """Checkpoints in the memory of the driver: they end with it."""
+
+    DEFAULT_MAX_STATE_SIZE = None
+    """There is no limit but the driver's memory."""
 
     def __init__(
         self, checkpoint_path: str | None = None, max_state_size: int | None = None
@@ -38,15 +45,22 @@ class JobManagerCheckpointStorage(CheckpointStorage):
                 "checkpoints in the driver's memory have no path; "
                 "for checkpoints in a directory use FileSystemCheckpointStorage"
             )
-        _refuse("max_state_size", max_state_size)
+        _refuse("max_state_size", max_state_size, self.DEFAULT_MAX_STATE_SIZE)
 
     def get_checkpoint_path(self) -> str | None:
         """None: there is no directory."""
         return None
 
+    def get_max_state_size(self) -> int | None:
+        """None: there is no limit but the driver's memory."""
+        return self.DEFAULT_MAX_STATE_SIZE
+
 
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Checkpoints in a directory that driver and slots see."""
+
+    MAX_FILE_STATE_THRESHOLD = 0
+    """The largest state that is kept in the metadata: none is, all state is in files."""
 
     def __init__(
         self,
@@ -54,13 +68,23 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         file_state_size_threshold: int | None = None,
         write_buffer_size: int | None = None,
     ) -> None:
-        _refuse("file_state_size_threshold", file_state_size_threshold)
-        _refuse("write_buffer_size", write_buffer_size)
+        _refuse(
+            "file_state_size_threshold", file_state_size_threshold, self.MAX_FILE_STATE_THRESHOLD
+        )
+        _refuse("write_buffer_size", write_buffer_size, 0)
         self._checkpoint_path = checkpoint_path
 
     def get_checkpoint_path(self) -> str | None:
         """The directory."""
         return self._checkpoint_path
+
+    def get_min_file_size_threshold(self) -> int:
+        """0: all state is in files, none in the metadata."""
+        return self.MAX_FILE_STATE_THRESHOLD
+
+    def get_write_buffer_size(self) -> int:
+        """0: a file is written in one go."""
+        return 0
 
 
 class CustomCheckpointStorage(CheckpointStorage):
@@ -70,6 +94,6 @@ class CustomCheckpointStorage(CheckpointStorage):
     get_checkpoint_path = java_only("get_checkpoint_path", "use FileSystemCheckpointStorage")
 
 
-def _refuse(name: str, value: int | None) -> None:
-    if value is not None:
+def _refuse(name: str, value: int | None, only: int | None) -> None:
+    if value is not None and value != only:
         raise ProgramError(f"{name} means nothing here: leave it out")

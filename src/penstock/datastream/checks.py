@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,20 @@ def need(value: Any, kind: type, what: str) -> None:
         raise ProgramError(f"{what} needs {article} {kind.__name__}, not a {type(value).__name__}")
 
 
+def refuse_generator(called: Any, what: str) -> None:
+    """ProgramError if `called` yields: what it returns is the value itself."""
+    if inspect.isgeneratorfunction(called):
+        hint = ": use flat_map() for any number of records" if "map" in what else ""
+        raise ProgramError(
+            f"{what}() takes what its function returns, and a generator was given, which "
+            f"yields{hint}"
+        )
+
+
 def need_callable(value: Any, method: str, what: str) -> Callable[..., Any]:
     """The function that `value` is or has as `method`; ProgramError if it is neither."""
     bound = getattr(value, method, None)
+    refuse_generator(value if bound is None else bound, what)
     if bound is not None:
         return bound  # type: ignore[no-any-return]
     if not callable(value):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.checks import need
+from penstock.datastream.checks import need, refuse_generator
 from penstock.datastream.program import Upstream
 from penstock.datastream.streams import DataStream, KeyedStream, add_node
 from penstock.errors import ProgramError
@@ -62,6 +62,8 @@ class ConnectedStreams:
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record for one record, of either stream."""
         need(func, CoMapFunction, "map() on connected streams")
+        refuse_generator(func.map1, "map1")
+        refuse_generator(func.map2, "map2")
         return self._apply("Co-Map", CoMapOperator, func, ("map1", "map2"), output_type)
 
     def flat_map(

@@ -1,5 +1,6 @@
 """All kinds of streams, by PyFlink's names."""
 
+from penstock.datastream.cached_streams import CachedDataStream
 from penstock.datastream.connected_streams import (
     BroadcastConnectedStream,
     BroadcastStream,
@@ -13,6 +14,7 @@ __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

@@ -1,5 +1,6 @@
 """User functions, by PyFlink's names."""
 
+from penstock.common.java_only import java_only
 from penstock.connectors.function_sink import SinkFunction
 from penstock.datastream.async_function_descriptor import AsyncFunctionDescriptor
 from penstock.runtime.async_functions import (
@@ -15,6 +16,7 @@ from penstock.runtime.checkpointed import (
 )
 from penstock.runtime.functions import (
     AggregateFunction,
+    DistributedCache,
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -49,6 +51,13 @@ from penstock.runtime.window_functions import (
     WindowFunction,
 )
 
+
+class SourceFunction(Function):
+    """A source written in Java, of which there is none here: a JavaOnlyError says what to use."""
+
+    __init__ = java_only("SourceFunction", "write a Source, and use it with from_source()")
+
+
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
@@ -64,6 +73,7 @@ __all__ = [
     "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "DistributedCache",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
@@ -87,5 +97,6 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
+    "SourceFunction",
     "WindowFunction",
 ]

@@ -7,6 +7,7 @@ it. Elsewhere (a log file, a pipe) one line says how the job is doing, at growin
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from penstock.datastream.notebook import NotebookPicture
 from penstock.datastream.rates import VertexRates, vertex_rates
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import JobGraph
@@ -39,10 +41,17 @@ def shown(
     if mode == "off":
         yield
         return
-    show = _as_table if mode == "table" else _as_lines
+    show = _as_lines
+    if mode == "table":
+        show = _in_notebook if console.is_jupyter else _as_table
     stop = threading.Event()
-    arguments = (console, graph, progress, stop)
-    thread = threading.Thread(target=show, args=arguments, name="penstock-progress", daemon=True)
+    # A notebook knows by its context which cell a thread belongs to.
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=lambda: context.run(show, console, graph, progress, stop),
+        name="penstock-progress",
+        daemon=True,
+    )
     thread.start()
     try:
         yield
@@ -67,6 +76,18 @@ def _as_table(
             if ended:
                 return
             before, seen_at = after, now
+
+
+def _in_notebook(
+    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+) -> None:
+    place = NotebookPicture()
+    before, seen_at, ended = progress(), time.monotonic(), False
+    while not ended:
+        ended = stop.wait(_REFRESH_SECONDS)
+        now, after = time.monotonic(), progress()
+        place.draw(picture(graph.name, vertex_rates(graph, before, after, now - seen_at), after))
+        before, seen_at = after, now
 
 
 def _as_lines(

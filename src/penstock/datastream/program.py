@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.connectors.client_sinks import CollectSink
+from penstock.connectors.collection import CollectionSource
 from penstock.errors import ProgramError
-from penstock.graph.operators import SinkOperator
+from penstock.graph.operators import SinkOperator, SourceOperator
 from penstock.graph.partitioning import (
     ForwardPartitioning,
     Partitioning,
@@ -28,6 +30,17 @@ class Upstream:
 
 
 @dataclass
+class CachedRecords:
+    """What is kept of a cached stream; None: nothing yet, or nothing any more."""
+
+    values: list[bytes] | None = None
+
+
+_CACHE_SINKS = 1 << 30
+"""The sink that fills the cache of node n has this number plus n: after all that a user adds."""
+
+
+@dataclass
 class Program:
     """What the calls so far amount to."""
 
@@ -35,6 +48,9 @@ class Program:
     inputs: dict[int, tuple[Upstream, ...]] = field(default_factory=dict)
     executed: frozenset[int] = frozenset()
     """Sinks that an earlier execute() ran. Streams before them may be used again."""
+
+    caches: dict[int, CachedRecords] = field(default_factory=dict)
+    """The nodes whose records are kept for later jobs."""
 
     def add(self, node: StreamNode, inputs: tuple[Upstream, ...]) -> int:
         self.nodes[node.id] = node
@@ -54,20 +70,51 @@ class Program:
                 "all of the program was executed before, and no sink has been added since: "
                 "nothing to execute"
             )
-        wanted = self._needed_by(self._sinks() - self.executed)
+        current = self._with_caches()
+        wanted = current._needed_by(self._sinks() - self.executed)
+        for node in [node for node in current.caches if node in wanted]:
+            wanted.add(current._add_cache_sink(node))
         edges = [
             StreamEdge(
                 upstream.node,
                 target,
-                self._partitioning(upstream, target),
+                current._partitioning(upstream, target),
                 upstream.input,
                 upstream.tag,
             )
-            for target, upstreams in self.inputs.items()
+            for target, upstreams in current.inputs.items()
             for upstream in upstreams
             if target in wanted
         ]
-        return StreamGraph.build([self.nodes[node] for node in sorted(wanted)], edges)
+        return StreamGraph.build([current.nodes[node] for node in sorted(wanted)], edges)
+
+    def cache_sinks(self) -> dict[int, CachedRecords]:
+        """The caches by the number of the sink that fills them, in a job that has one."""
+        return {_CACHE_SINKS + node: records for node, records in self.caches.items()}
+
+    def _with_caches(self) -> Program:
+        """The program in which every filled cache is a source."""
+        nodes, inputs, empty = dict(self.nodes), dict(self.inputs), {}
+        for node, records in self.caches.items():
+            if records.values is None:
+                empty[node] = records
+                continue
+            source = SourceOperator(CollectionSource.of_pickled(records.values))
+            nodes[node] = replace(nodes[node], operator=source, parallelism=1)
+            inputs[node] = ()
+        return replace(self, nodes=nodes, inputs=inputs, caches=empty)
+
+    def _add_cache_sink(self, node: int) -> int:
+        cached = self.nodes[node]
+        sink = replace(
+            cached,
+            id=_CACHE_SINKS + node,
+            name=f"Keep: {cached.name}",
+            operator=SinkOperator(CollectSink()),
+            uid=f"{cached.uid}-kept" if cached.uid else "",
+            output_type=None,
+        )
+        return self.add(sink, (Upstream(node, None),))
 
     def mark_executed(self) -> None:
         self.executed = frozenset(self._sinks())

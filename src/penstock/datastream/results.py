@@ -19,15 +19,22 @@ class ClientResults:
     """Takes what sinks send to the client."""
 
     def __init__(
-        self, collecting_uid: str | None = None, stderr_uids: frozenset[str] = frozenset()
+        self,
+        collecting_uid: str | None = None,
+        stderr_uids: frozenset[str] = frozenset(),
+        caching_uids: frozenset[str] = frozenset(),
     ) -> None:
         self._collecting = collecting_uid
         self._stderr_uids = stderr_uids
+        self.kept: dict[str, list[bytes]] = {uid: [] for uid in caching_uids}
+        """The records of streams that are to be cached, by the uid of the sink, pickled."""
         self.collected: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
         if uid == self._collecting:
             self.collected.put(values)
+        elif uid in self.kept:
+            self.kept[uid].extend(values)
         else:
             stream = sys.stderr if uid in self._stderr_uids else sys.stdout
             stream.write("".join(f"{line}\n" for line in values))

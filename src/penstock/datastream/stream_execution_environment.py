@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common import config_options as options
-from penstock.common.config_layers import values_of
+from penstock.common.config_layers import Setting, values_of
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.java_only import java_only
@@ -27,14 +29,17 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.checks import need
 from penstock.datastream.deprecation import deprecated
+from penstock.datastream.environment_files import FilesOfEnvironment
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job_client import Runner, RunningJob
-from penstock.datastream.program import Program, Upstream
+from penstock.datastream.program import CachedRecords, Program, Upstream
 from penstock.datastream.program_configuration import ProgramConfiguration
+from penstock.datastream.python_dependencies import required_packages
 from penstock.datastream.results import ClientResults, CloseableIterator
+from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
 from penstock.datastream.streams import FOREVER_MS, DataStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
-from penstock.errors import ProgramError
+from penstock.errors import InvalidParallelismError, ProgramError
 from penstock.graph.operators import SinkOperator, SourceOperator
 from penstock.graph.plan import plan_json
 from penstock.graph.stream_graph import StreamNode
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(FilesOfEnvironment):
     """Builds a program and runs it on Spark.
 
     Settings come from the configuration file, then from the program, then from the command line;
@@ -55,8 +60,13 @@ class StreamExecutionEnvironment:
     _make: ClassVar[Callable[[Configuration | None], StreamExecutionEnvironment] | None] = None
     """Makes the environments of programs that are run by a test; see `penstock.testing`."""
 
+    _local_defaults: ClassVar[dict[str, Setting]] = {}
+
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self._configuration = ProgramConfiguration(invocation.current().file())
+        super().__init__()
+        self._configuration = ProgramConfiguration(
+            {**self._local_defaults, **invocation.current().file()}
+        )
         self._program = Program()
         if configuration is not None:
             self.configure(configuration)
@@ -127,6 +137,38 @@ class StreamExecutionEnvironment:
     def is_chaining_enabled(self) -> bool:
         """Whether operators are fused into one loop where they can be."""
         return self._configuration.get(options.OPERATOR_CHAINING)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """True: what is fused must have the same parallelism, whatever the largest possible."""
+        return True
+
+    def register_slot_sharing_group(
+        self, slot_sharing_group: SlotSharingGroup
+    ) -> StreamExecutionEnvironment:
+        """Nothing to remember: a group is known by its name, and all slots are alike.
+
+        ProgramError for anything but a group; what a group cannot have is refused by its builder.
+        """
+        if not isinstance(slot_sharing_group, SlotSharingGroup):
+            raise ProgramError(
+                "register_slot_sharing_group() needs a SlotSharingGroup, not a "
+                f"{type(slot_sharing_group).__name__}"
+            )
+        group_name(slot_sharing_group)
+        return self
+
+    @staticmethod
+    def get_default_local_parallelism() -> int:
+        """The parallelism of operators that set none, in environments that are made from now on."""
+        return options.PARALLELISM.read(values_of(StreamExecutionEnvironment._local_defaults))
+
+    @staticmethod
+    def set_default_local_parallelism(parallelism: int) -> None:
+        """Set it; a configuration file, the program and the command line all win over it."""
+        if parallelism < 1:
+            raise InvalidParallelismError(f"a parallelism of {parallelism} runs nothing")
+        setting = Setting(str(parallelism), "set_default_local_parallelism()")
+        StreamExecutionEnvironment._local_defaults = {options.PARALLELISM.key: setting}
 
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
@@ -263,7 +305,8 @@ class StreamExecutionEnvironment:
         return CloseableIterator(results, job)
 
     def _assemble(self, job_name: str | None, job_id: str | None = None) -> Job:
-        return assemble(self._program, self._values(), job_name, job_id)
+        cached = tuple(self._cached_files.values())
+        return assemble(self._program, self._values(), job_name, job_id, cached)
 
     def _submit(
         self, job_name: str | None, collecting: int | None
@@ -272,19 +315,41 @@ class StreamExecutionEnvironment:
         job = self._assemble(job_name, asked.take_job_id())
         if asked.preview is not None:
             asked.preview(job, self._configuration.settings())
+        job = replace(job, files=(*job.files, *required_packages(self._values())))
         nodes = [node for vertex in job.graph.job.vertices for node in vertex.nodes]
         uids = {node.id: node.uid for node in nodes}
+        caches = {
+            uids[node]: records
+            for node, records in self._program.cache_sinks().items()
+            if node in uids
+        }
         results = ClientResults(
             uids[collecting] if collecting is not None else None,
             frozenset(node.uid for node in nodes if _prints_to_stderr(node)),
+            frozenset(caches),
         )
         runner = self._start(job, results)
+        runner.result.add_done_callback(lambda ended: _keep(ended, results, caches))
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()
         return RunningJob(runner), results
 
+    def close(self) -> None:
+        """Forget the records of cached streams. Jobs that run go on, and so does the session."""
+        for records in self._program.caches.values():
+            records.values = None
+
     def _start(self, job: Job, results: ClientResults) -> Runner:
         return _dispatcher(self._values()).submit(job, results)
+
+
+def _keep(
+    ended: Future[JobExecutionResult], results: ClientResults, caches: dict[str, CachedRecords]
+) -> None:
+    """Fill the caches with what a job made that has ended well."""
+    if ended.exception() is None:
+        for uid, records in caches.items():
+            records.values = results.kept[uid]
 
 
 def _prints_to_stderr(node: StreamNode) -> bool:

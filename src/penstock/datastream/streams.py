@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import enum
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +16,9 @@ from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import Sink
 from penstock.datastream import accumulate
 from penstock.datastream.accumulate import Projection
-from penstock.datastream.checks import need, need_callable
+from penstock.datastream.checks import need, need_callable, refuse_generator
 from penstock.datastream.program import Upstream
+from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
 from penstock.errors import ProgramError
 from penstock.graph.operators import (
     CONTEXT_OPERATORS,
@@ -54,6 +55,7 @@ from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.cached_streams import CachedDataStream
     from penstock.datastream.connected_streams import BroadcastStream
     from penstock.datastream.interval_join import IntervalJoin
     from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
@@ -163,8 +165,23 @@ class DataStream:
                     f"operator {node.name!r} has no side outputs: only process functions have; "
                     "call get_side_output() on what process() returned"
                 )
+            self._note_tag(upstream.node, output_tag)
         tagged = tuple(Upstream(upstream.node, None, output_tag.tag_id) for upstream in upstreams)
         return DataStream(self._env, tagged)
+
+    def _note_tag(self, node: int, tag: OutputTag) -> None:
+        """Two readers of one side output must not expect different types."""
+        if tag.type_info is None:
+            return
+        program = self._env._program
+        types = dict(program.nodes[node].side_types)
+        known = types.setdefault(tag.tag_id, tag.type_info)
+        program.change(node, side_types=tuple(types.items()))
+        if known != tag.type_info:
+            raise ProgramError(
+                f"side output {tag.tag_id!r} of operator {self.get_name()!r} is read as {known} "
+                f"and as {tag.type_info}: an OutputTag has one type"
+            )
 
     def project(self, *field_indexes: int) -> DataStream:
         """Of every tuple or row the fields at these positions, as a tuple."""
@@ -172,6 +189,18 @@ class DataStream:
             raise ProgramError("project() needs the positions of the fields, as numbers")
         project = Projection(field_indexes)
         return self._apply("Projection", MapOperator, project, "map", None)
+
+    def cache(self) -> CachedDataStream:
+        """This stream, whose records the first job that ends well keeps for the next ones.
+
+        For streams that end, and whose records fit into the driver's memory.
+        """
+        from penstock.datastream.cached_streams import CachedDataStream
+        from penstock.datastream.program import CachedRecords
+
+        node = self._node("Cache", MapOperator(accumulate.same, None), self._type())
+        records = self._env._program.caches[node] = CachedRecords()
+        return CachedDataStream(self._env, (Upstream(node, None),), records)
 
     # --- partitioning -------------------------------------------------------------------------
 
@@ -225,8 +254,14 @@ class DataStream:
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write the records to `sink`."""
+        from penstock.datastream.connectors.base import SupportsPreprocessing
+
         if not isinstance(sink, Sink):
             raise ProgramError(f"sink_to() needs a Sink, not a {type(sink).__name__}")
+        transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
+        if transformer is not None:
+            prepared = transformer.apply(self)
+            return DataStreamSink(self._env, prepared._node("Sink", SinkOperator(sink), None))
         return DataStreamSink(self._env, self._node("Sink", SinkOperator(sink), None))
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:
@@ -314,9 +349,9 @@ class DataStream:
         """Do not fuse the operator with anything."""
         return self._set(chaining=Chaining.NEVER)
 
-    def slot_sharing_group(self, slot_sharing_group: str) -> DataStream:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream:
         """Which operators the operator may share slots with: those of the same group."""
-        return self._set(slot_sharing_group=slot_sharing_group)
+        return self._set(slot_sharing_group=group_name(slot_sharing_group))
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -333,7 +368,12 @@ class DataStream:
 
     def _type(self) -> TypeInformation | None:
         nodes = self._env._program.nodes
-        types = {nodes[u.node].output_type if u.tag is None else None for u in self._upstreams}
+        types = {
+            nodes[u.node].output_type
+            if u.tag is None
+            else dict(nodes[u.node].side_types).get(u.tag)
+            for u in self._upstreams
+        }
         return types.pop() if len(types) == 1 else None
 
     def _apply(
@@ -351,11 +391,8 @@ class DataStream:
                 f"{type(func).__name__}"
             )
         called = getattr(func, method) if bound else func
-        if method in ("map", "filter") and inspect.isgeneratorfunction(called):
-            raise ProgramError(
-                f"{method}() takes what its function returns, and a generator was given, which "
-                "yields: use flat_map() for any number of records"
-            )
+        if method in ("map", "filter"):
+            refuse_generator(called, method)
         return self._stream(name, kind(func, bound, self._key_for(func)), output_type)
 
     def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
@@ -406,6 +443,15 @@ def _count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
 class KeyedStream(DataStream):
     """A stream by key."""
 
+    class AccumulateType(enum.Enum):
+        """The running aggregations of one field."""
+
+        MIN = accumulate.Min
+        MAX = accumulate.Max
+        MIN_BY = accumulate.MinBy
+        MAX_BY = accumulate.MaxBy
+        SUM = accumulate.Sum
+
     def __init__(
         self,
         env: StreamExecutionEnvironment,
@@ -441,6 +487,7 @@ class KeyedStream(DataStream):
         bound = "reduce" if hasattr(func, "reduce") else None
         if bound is None and not callable(func):
             raise ProgramError(f"reduce() needs a function, not a {type(func).__name__}")
+        refuse_generator(func.reduce if bound else func, "reduce")
         operator = ReduceOperator(func, bound, self._key_selector)
         return self._stream("Reduce", operator, output_type or self._type())
 
@@ -450,25 +497,27 @@ class KeyedStream(DataStream):
         The other fields are those of the key's first record. Where records are plain numbers the
         position is 0.
         """
-        return self._accumulate("Sum", accumulate.Sum(position_to_sum))
+        return self._accumulate(position_to_sum, self.AccumulateType.SUM)
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """The running minimum of a field; the other fields are those of the first record."""
-        return self._accumulate("Min", accumulate.Min(position_to_min))
+        return self._accumulate(position_to_min, self.AccumulateType.MIN)
 
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """The running maximum of a field; the other fields are those of the first record."""
-        return self._accumulate("Max", accumulate.Max(position_to_max))
+        return self._accumulate(position_to_max, self.AccumulateType.MAX)
 
     def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
         """The record with the smallest value of a field so far; the earlier one of equals."""
-        return self._accumulate("Min By", accumulate.MinBy(position_to_min_by))
+        return self._accumulate(position_to_min_by, self.AccumulateType.MIN_BY)
 
     def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
         """The record with the largest value of a field so far; the earlier one of equals."""
-        return self._accumulate("Max By", accumulate.MaxBy(position_to_max_by))
+        return self._accumulate(position_to_max_by, self.AccumulateType.MAX_BY)
 
-    def _accumulate(self, name: str, function: accumulate.Accumulation) -> DataStream:
+    def _accumulate(self, position: int | str, acc_type: AccumulateType) -> DataStream:
+        function: accumulate.Accumulation = acc_type.value(position)
+        name = acc_type.name.replace("_", " ").title()
         return self._stream(
             name, ReduceOperator(function, "reduce", self._key_selector), self._type()
         )
@@ -490,6 +539,13 @@ class KeyedStream(DataStream):
     def union(self, *streams: DataStream) -> DataStream:
         """The stream and others, as one; not by key any more."""
         return self._origin.union(*streams)
+
+    def cache(self) -> CachedDataStream:
+        """Not on a keyed stream: keep what is before key_by(), or what a keyed function made."""
+        raise ProgramError(
+            "a keyed stream cannot be cached; call cache() before key_by(), or on what the keyed "
+            "function returned"
+        )
 
     # Records of a key must stay together: another rule would undo what key_by() promised.
 
@@ -543,9 +599,9 @@ class DataStreamSink:
         """Do not fuse the sink with what is before it."""
         return self._set(chaining=Chaining.NEVER)
 
-    def slot_sharing_group(self, slot_sharing_group: str) -> DataStreamSink:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
         """Which operators the sink may share slots with: those of the same group."""
-        return self._set(slot_sharing_group=slot_sharing_group)
+        return self._set(slot_sharing_group=group_name(slot_sharing_group))
 
     def _set(self, **changes: Any) -> DataStreamSink:
         self._env._program.change(self._node_id, **changes)

@@ -44,6 +44,8 @@ class StreamNode:
     description: str = ""
     buffer_timeout_ms: int | None = None
     """How long its buffers may gather; None: as long as the job's."""
+    side_types: tuple[tuple[str, TypeInformation], ...] = ()
+    """The types of its side outputs, as far as those who read them declared one."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from penstock.checkpoint.coordinator import CheckpointSettings
 from penstock.checkpoint.lineage import attempts_before
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.settings import RuntimeSettings
+from penstock.common.shipped_files import ShippedFile
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.jobmanager.restart import NoRestart, RestartStrategy
 
@@ -39,6 +40,11 @@ class Job:
     """A checkpoint to begin with, if the job has none of its own."""
     named: bool = False
     """Whether the id was chosen by somebody, who may choose it again."""
+
+    files: tuple[ShippedFile, ...] = ()
+    """What slots need besides the program."""
+    python: str | None = None
+    """The Python that runs the slots; None: the session's."""
 
     def claimed(self) -> Job:
         """This job, taken over by this driver from any that had it before.

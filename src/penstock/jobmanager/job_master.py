@@ -341,7 +341,7 @@ class JobMaster:
             self.tell_all(Leave(self.job.timeouts.finish))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.finish)
         else:
-            self.tell_all(Leave())
+            self.tell_all(Leave(self.job.timeouts.stop // 3))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
             self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.common.shipped_files import ShippedFile
+
 
 @dataclass(frozen=True)
 class SlotLaunch:
@@ -32,6 +34,10 @@ class SlotLaunch:
     it returns; when it raises, the whole launch fails."""
     payload: bytes
     """Handed to `entry` unread."""
+    files: tuple[ShippedFile, ...] = ()
+    """What must be there before `entry` is called."""
+    python: str | None = None
+    """The Python that runs `entry`; None: the cluster's."""
 
 
 class LaunchHandle(Protocol):

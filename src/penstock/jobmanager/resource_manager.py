@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from penstock.jobmanager.job import Job
 from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
 
 OnEnd = Callable[["BaseException | None"], None]
@@ -21,11 +22,11 @@ class ResourceManager:
         """The address of this driver that slots can reach."""
         return self._launcher.host()
 
-    def start_slots(
-        self, job_id: str, name: str, launch: int, slots: int, payload: bytes, on_end: OnEnd
-    ) -> PendingLaunch:
+    def start_slots(self, job: Job, launch: int, payload: bytes, on_end: OnEnd) -> PendingLaunch:
         """Check for room and launch, in a thread of its own; `on_end` also hears of refusals."""
-        description = SlotLaunch(job_id, name, launch, slots, self._entry, payload)
+        description = SlotLaunch(
+            job.id, job.name, launch, job.graph.slots, self._entry, payload, job.files, job.python
+        )
         pending = PendingLaunch(self._launcher, description, on_end)
         pending.start()
         return pending

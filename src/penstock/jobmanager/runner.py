@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import queue
 import random
@@ -22,10 +23,12 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.reports import accumulator_results, readings_of
+from penstock.jobmanager.reports import accumulator_results, readings_of, unknown_side_outputs
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
 from penstock.network.control import ControlServer
 from penstock.network.curve import new_keys
+
+log = logging.getLogger(__name__)
 
 _LONGEST_SLEEP_MS = 100
 _PROGRESS_SECONDS = 0.1
@@ -166,7 +169,7 @@ class JobRunner:
             self._mail(lambda: self._master.launch_ended(launch, error))
 
         self._launches[launch] = self._resources.start_slots(
-            job.id, job.name, launch, job.graph.slots, pickle.dumps(payload), ended
+            job, launch, pickle.dumps(payload), ended
         )
 
     def cancel_launch(self, launch: int, after_ms: int) -> None:
@@ -201,8 +204,13 @@ class JobRunner:
 
 def settle(result: Future[JobExecutionResult], master: JobMaster, runtime_ms: int) -> None:
     """Tell the client how the job of `master` ended."""
-    job, reports = master.job, master.progress().reports
+    job, progress = master.job, master.progress()
+    reports = progress.reports
     if master.status is JobStatus.FINISHED:
+        if progress.restarts == 0:  # else an earlier attempt may have written to them
+            for note in unknown_side_outputs(job.graph.job, reports):
+                log.warning("%s", note)
+                master.notes.append(note)
         readings, accumulators = readings_of(reports), accumulator_results(reports)
         notes = tuple(master.notes)
         result.set_result(JobExecutionResult(job.id, runtime_ms, notes, readings, accumulators))

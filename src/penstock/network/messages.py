@@ -85,11 +85,13 @@ class SplitRequest:
 class SubtaskReport:
     """What the user functions of a subtask registered, as it was at one moment.
 
-    `accumulators` is a pickled list of dicts from name to Accumulator, one dict per operator.
+    `accumulators` is a pickled list of dicts from name to Accumulator, one dict per operator;
+    `tags` names, by operator uid, the side outputs that records were sent to.
     """
 
     metrics: tuple[MetricReading, ...]
     accumulators: bytes | None
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from penstock.graph.operators import (
 )
 from penstock.graph.stream_graph import StreamNode
 from penstock.graph.timing import strategy_of
+from penstock.metrics import MetricGroup
 from penstock.network.messages import Deploy
 from penstock.runtime.async_operator import IoCalls, RuntimeAsync
 from penstock.runtime.chain import EMPTY_CHAIN, compile_chain
@@ -42,6 +43,7 @@ from penstock.runtime.operators import (
 )
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
+from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.segment_chain import ChainSettings
 from penstock.runtime.subtask import Subtask, SubtaskParts
 
@@ -238,6 +240,7 @@ class _Builder:
             node.parallelism,
             node.max_parallelism,
             self._deploy.settings.fail_on_late_records,
+            self._deploy.settings.job_parameters,
         )
 
     def _operator(
@@ -246,9 +249,13 @@ class _Builder:
         info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
-            return RuntimeSource(node, info, self._reader(spec, info, holder))
+            report = OperatorReport()
+            reader = self._reader(spec, info, holder, report.metrics)
+            return RuntimeSource(node, info, reader, report)
         if isinstance(spec, SinkOperator):
-            return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
+            report = OperatorReport()
+            writer = self._writer(node, spec, subtask, info, holder, report.metrics)
+            return RuntimeSink(node, info, writer, report)
         if isinstance(spec, TimestampsOperator):
             return RuntimeOperator(node, info)
         if isinstance(spec, AsyncOperator):
@@ -263,13 +270,16 @@ class _Builder:
         readable = store is not None and not store.in_memory
         return ChainSettings(settings.incremental, readable, settings.compaction_fanout)
 
-    def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
+    def _reader(
+        self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask], metrics: MetricGroup
+    ) -> Any:
         def wake() -> None:
             if holder:
                 holder[0].source_woken()
             self._environment.wake()
 
-        context = ReaderContext(info.subtask, info.parallelism, self._environment.clock, wake)
+        clock = self._environment.clock
+        context = ReaderContext(info.subtask, info.parallelism, clock, wake, metrics)
         return spec.source.create_reader(context)
 
     def _writer(
@@ -279,6 +289,7 @@ class _Builder:
         subtask: SubtaskId,
         info: SubtaskInfo,
         holder: list[Subtask],
+        metrics: MetricGroup,
     ) -> Any:
         checkpointing = self._deploy.store is not None
         emitter = Emitter(
@@ -299,6 +310,7 @@ class _Builder:
             emitter.emit,
             emitter.has_room,
             self._environment.wake,
+            metrics,
         )
         return spec.sink.create_writer(context)
 

@@ -415,9 +415,12 @@ class _Writer:
         text.line(depth + 1, loop, node, "iterate", record)
         text.line(depth + 2, f"if {tag} is None:")
         self._successors(node, value, depth + 3, kept=True)
+        text.line(depth + 2, "else:")
+        emitted = text.name("emitted", node, self._operators[node.id].report.tags)
+        text.line(depth + 3, f"{emitted}.add({tag})")
         for name in self._tags_read(node):
-            text.line(depth + 2, f"elif {tag} == {name!r}:")
-            self._successors(node, value, depth + 3, kept=True, tag=name)
+            text.line(depth + 3, f"if {tag} == {name!r}:")
+            self._successors(node, value, depth + 4, kept=True, tag=name)
         self._time = before
 
     def _tags_read(self, node: StreamNode) -> list[str]:
@@ -431,6 +434,8 @@ class _Writer:
         tag = self._text.constant("output_tag", OutputTag)
         pair = f"{value}.__class__ is tuple and len({value}) == 2 and {value}[0].__class__ is {tag}"
         self._text.line(depth, f"if {pair}:")
+        emitted = self._text.name("emitted", node, self._operators[node.id].report.tags)
+        self._text.line(depth + 1, f"{emitted}.add({value}[0].tag_id)")
         for name in self._tags_read(node):
             side = self._text.variable("v")
             self._text.line(depth + 1, f"if {value}[0].tag_id == {name!r}:")
@@ -450,8 +455,7 @@ class _Writer:
     ) -> None:
         """Pass `value` on; `kept` says that the operator itself holds on to it."""
         before = len(self._text.lines)
-        if tag is None:
-            value = self._converted(node, value, depth)
+        value = self._converted(node, value, depth, tag)
         # Exchanges first: they copy what they take, so a child may change it afterwards.
         for exchange in self._exchanges:
             if exchange.edge.node == node.id and exchange.edge.tag == tag:
@@ -468,15 +472,19 @@ class _Writer:
         if len(self._text.lines) == before:
             self._text.line(depth, "pass")
 
-    def _converted(self, node: StreamNode, value: str, depth: int) -> str:
+    def _converted(self, node: StreamNode, value: str, depth: int, tag: str | None) -> str:
         """The variable with what `node` gave as a value of its declared type."""
         # These pass on what was converted before.
         passed = isinstance(node.operator, FilterOperator | TimestampsOperator)
         declared = None if passed else node.output_type
+        if tag is not None:
+            declared = dict(node.side_types).get(tag)
         converter = None if declared is None else declared.converter()
         if converter is None:
             return value
-        converted, convert = self._text.variable("v"), self._text.name("convert", node, converter)
+        which = 0 if tag is None else 1 + [name for name, _ in node.side_types].index(tag)
+        converted = self._text.variable("v")
+        convert = self._text.name(f"convert{which or ''}", node, converter)
         self._text.line(depth, f"{converted} = {convert}({value})", node, "convert", value)
         return converted
 

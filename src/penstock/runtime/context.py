@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.common.accumulators import Accumulator
 from penstock.common.clock import Clock
+from penstock.common.shipped_files import cached_file
 from penstock.errors import ProgramError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.functions import (
+    DistributedCache,
     KeyedProcessFunction,
     ProcessFunction,
     RuntimeContext,
@@ -35,6 +38,7 @@ class SubtaskInfo:
     parallelism: int
     max_parallelism: int
     fail_on_late_records: bool = False
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 class OperatorContext(RuntimeContext):
@@ -69,6 +73,12 @@ class OperatorContext(RuntimeContext):
 
     def get_attempt_number(self) -> int:
         return self._info.attempt
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._info.job_parameters.get(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        return _JobFiles(self._info.job_id)
 
     def get_metrics_group(self) -> MetricGroup:
         return self._reporting().metrics
@@ -110,6 +120,16 @@ class OperatorContext(RuntimeContext):
     get_map_state = _state
     get_reducing_state = _state
     get_aggregating_state = _state
+
+
+class _JobFiles(DistributedCache):
+    """The cached files of one job in this process."""
+
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
+
+    def get_file(self, name: str) -> str:
+        return cached_file(self._job_id, name)
 
 
 class Times(TimerService):

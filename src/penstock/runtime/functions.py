@@ -74,6 +74,14 @@ class KeyedStateStore(ABC):
         """The aggregate of the current key that the descriptor names."""
 
 
+class DistributedCache(ABC):
+    """Files that were sent along with the job, by the names they were registered under."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> str:
+        """The path of the file, or folder, in this process's file system; not to be changed."""
+
+
 class RuntimeContext(KeyedStateStore):
     """What a function may know of where it runs, and its way to state."""
 
@@ -100,6 +108,14 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_attempt_number(self) -> int:
         """The number of the attempt, from 1: one more after every restart."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """The value that `ExecutionConfig.set_global_job_parameters` has for `key`, as text."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that `env.register_cached_file` sent along."""
 
 
 class Function(ABC):  # noqa: B024

@@ -108,10 +108,12 @@ def located(operator: str, error: StateError) -> StateError:
 class RuntimeOperator:
     """One operator of one subtask; this one is stateless."""
 
-    def __init__(self, node: StreamNode, info: SubtaskInfo) -> None:
+    def __init__(
+        self, node: StreamNode, info: SubtaskInfo, report: OperatorReport | None = None
+    ) -> None:
         self.node = node
         self.info = info
-        self.report = OperatorReport()
+        self.report = report if report is not None else OperatorReport()
 
     def open(self) -> None:
         """Open the user function."""
@@ -317,8 +319,10 @@ def _read(handle: SegmentHandle, store: SegmentStore) -> bytes:
 class RuntimeSource(RuntimeOperator):
     """A source's reader in a subtask."""
 
-    def __init__(self, node: StreamNode, info: SubtaskInfo, reader: SourceReader) -> None:
-        super().__init__(node, info)
+    def __init__(
+        self, node: StreamNode, info: SubtaskInfo, reader: SourceReader, report: OperatorReport
+    ) -> None:
+        super().__init__(node, info, report)
         self.reader = reader
         self._restored: list[Plain] = []
         self._cut: dict[int, list[Plain]] = {}
@@ -348,8 +352,10 @@ class RuntimeSource(RuntimeOperator):
 class RuntimeSink(RuntimeOperator):
     """A sink's writer in a subtask."""
 
-    def __init__(self, node: StreamNode, info: SubtaskInfo, writer: SinkWriter) -> None:
-        super().__init__(node, info)
+    def __init__(
+        self, node: StreamNode, info: SubtaskInfo, writer: SinkWriter, report: OperatorReport
+    ) -> None:
+        super().__init__(node, info, report)
         self.writer = writer
         self._unconfirmed: dict[int, _Prepared] = {}
 

@@ -23,9 +23,11 @@ class OperatorReport:
     def __init__(self) -> None:
         self.metrics = MetricGroup()
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
+        self.tags: set[str] = set()
+        """The side outputs that the function has sent records to."""
 
     def __bool__(self) -> bool:
-        return self.metrics.has_metrics() or bool(self.accumulators)
+        return self.metrics.has_metrics() or bool(self.accumulators) or bool(self.tags)
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         if not isinstance(accumulator, Accumulator):
@@ -55,4 +57,6 @@ def report_of(operators: Sequence[RuntimeOperator], now_ms: int) -> SubtaskRepor
     )
     accumulators = [o.report.accumulators for o in reporting if o.report.accumulators]
     # Pickled here, where they do not change; by value, because users write their own.
-    return SubtaskReport(readings, cloudpickle.dumps(accumulators) if accumulators else None)
+    pickled = cloudpickle.dumps(accumulators) if accumulators else None
+    tags = {o.node.uid: tuple(sorted(o.report.tags)) for o in reporting if o.report.tags}
+    return SubtaskReport(readings, pickled, tags)

@@ -11,16 +11,18 @@ run beside each other in one session.
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.common.shipped_files import PackedFile, ShippedFile
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
 from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
 from penstock.spark.settings import is_on_this_machine
-from penstock.spark.shipping import search_path_for
+from penstock.spark.shipping import search_path_for, ship_files
 from penstock.spark.spark_job import SparkJob
 
 
@@ -30,6 +32,7 @@ class SparkLauncher:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self._on_this_machine = is_on_this_machine(str(self._context.master))
+        self._shipped: dict[str, tuple[tuple[ShippedFile, ...], tuple[PackedFile, ...]]] = {}
 
     def check_capacity(self, slots: int) -> None:
         """See `SlotLauncher`."""
@@ -42,8 +45,9 @@ class SparkLauncher:
     ) -> SparkJob:
         """See `SlotLauncher`. Raises `SparkLaunchError` when the session has been stopped."""
         self._check_open()
+        self._check_python(launch.python)
         body = _slot_body(
-            launch=pickle.dumps((launch.entry, launch.payload)),
+            launch=pickle.dumps((launch.entry, launch.payload, launch.job_id, self._ship(launch))),
             host=self.host() if self._on_this_machine else None,
             search_path=search_path_for(self._context),
         )
@@ -51,11 +55,27 @@ class SparkLauncher:
         job.start()
         return job
 
+    def _ship(self, launch: SlotLaunch) -> tuple[PackedFile, ...]:
+        """The files of the job, as they were when it was first launched."""
+        if not launch.files:
+            return ()
+        files, packed = self._shipped.get(launch.job_id, ((), ()))
+        # The very same tuple: another job under this id has one of its own.
+        if files is not launch.files:
+            packed = ship_files(self._context, launch.files)
+            self._shipped[launch.job_id] = (launch.files, packed)
+        return packed
+
     def host(self) -> str:
         """See `SlotLauncher`."""
         if self._on_this_machine:
             return "127.0.0.1"
         return str(self._context.getConf().get("spark.driver.host"))
+
+    def _check_python(self, python: str | None) -> None:
+        """Elsewhere only Spark can tell, and says so after it has tried."""
+        if python is not None and self._on_this_machine and shutil.which(python) is None:
+            raise SparkLaunchError(f"python.executable: {python} cannot be executed")
 
     def _check_open(self) -> None:
         if self._context._jsc is None:

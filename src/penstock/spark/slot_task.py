@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import pickle
+from pathlib import Path
 
-from pyspark import BarrierTaskContext
+from pyspark import BarrierTaskContext, SparkFiles
 
+from penstock.common.packing import installed
 from penstock.spark.failures import SlotFailure
 from penstock.spark.slot_watch import guarded
 
 
 def run(launch: bytes, host: str | None) -> None:
-    """Run this task's slot. `launch` is a pickled pair (entry, payload).
+    """Run this task's slot. `launch` is a pickled (entry, payload, job id, files).
 
     `host` is this slot's address if the driver knows it, None to ask Spark.
     """
@@ -24,8 +26,9 @@ def run(launch: bytes, host: str | None) -> None:
     slot = context.partitionId()
     try:
         with guarded():
-            entry, payload = pickle.loads(launch)
-            entry(slot, host or _own_host(context, slot), payload)
+            entry, payload, job_id, files = pickle.loads(launch)
+            with installed(job_id, files, Path(SparkFiles.getRootDirectory())):
+                entry(slot, host or _own_host(context, slot), payload)
     except BaseException as error:
         _hide_traceback()
         raise SlotFailure(slot, f"failed with {_one_line(error)}") from None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
-from pyspark import InheritableThread, SparkContext
+from pyspark import RDD, InheritableThread, SparkContext
 
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
@@ -58,7 +58,9 @@ class SparkJob:
             context, slots = self._context, self._launch.slots
             context.setJobGroup(self._tag, self._launch.job_name)
             context.addJobTag(self._tag)
-            context.parallelize(range(slots), slots).barrier().mapPartitions(self._body).collect()
+            tasks = context.parallelize(range(slots), slots).barrier().mapPartitions(self._body)
+            _plan(tasks, self._launch.python)
+            tasks.collect()
         except BaseException as raised:
             error = self._explain(raised)
         self._ended.set()
@@ -104,3 +106,21 @@ class SparkJob:
 
     def _in_background(self, work: Callable[[], None]) -> None:
         threading.Thread(target=work, name=f"{self._tag}-{work.__name__}", daemon=True).start()
+
+
+_python_lock = threading.Lock()
+
+
+def _plan(tasks: RDD[Any], python: str | None) -> None:
+    """Settle which Python runs `tasks`; None: the session's.
+
+    PySpark reads the path off the context when it first plans the tasks, which `id` makes it do.
+    """
+    context = tasks.context
+    with _python_lock:
+        usual = context.pythonExec
+        context.pythonExec = python or usual
+        try:
+            tasks.id()
+        finally:
+            context.pythonExec = usual

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
+from penstock.common.packing import installed, pack
 from penstock.common.settings import RuntimeSettings
 from penstock.datastream.invocation import Invocation, invoked
 from penstock.datastream.job_client import Runner
@@ -58,6 +61,7 @@ class LocalEnvironment(StreamExecutionEnvironment):
         self.filesystem = FaultyFileSystem(random.Random(seed), self._rates)
         """A file system in memory that takes part in the faults: its files by path."""
         self._runners: list[SimulatedRunner] = []
+        self._installed = ExitStack()
         if options.PROGRESS.key not in self._values():
             self._set(options.PROGRESS, "off")
         if self._rates.budget > 0:
@@ -85,6 +89,8 @@ class LocalEnvironment(StreamExecutionEnvironment):
         for runner in self._runners:
             runner.end()
         self.filesystem.forget()
+        self._installed.close()
+        super().close()
 
     def _start(self, job: Job, results: ClientResults) -> Runner:
         if self._rates.budget > 0:
@@ -93,10 +99,22 @@ class LocalEnvironment(StreamExecutionEnvironment):
                 raise ProgramError("with faults an environment runs one job at a time")
             self.filesystem.budget = FaultBudget(self._rates.budget)
         job = replace(job.claimed(), settings=self._finely_cut(job.settings))
+        self._install(job)
         runner = SimulatedRunner(job, self._seed, self._rates, self.filesystem, results)
         self._runners.append(runner)
         runner.start()
         return runner
+
+    def _install(self, job: Job) -> None:
+        """Make the files of a job reachable in this process until the environment is closed."""
+        if job.python is not None:
+            raise ProgramError(
+                "python.executable: a program under test runs in the Python of the test"
+            )
+        if job.files:
+            folder = Path(self._installed.enter_context(TemporaryDirectory(prefix="penstock-")))
+            packed = [pack(file, folder) for file in job.files]
+            self._installed.enter_context(installed(job.id, packed, folder))
 
     def _finely_cut(self, settings: RuntimeSettings) -> RuntimeSettings:
         """Small buffers and steps: the few records of a test interleave as millions would."""

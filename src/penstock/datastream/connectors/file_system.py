@@ -9,6 +9,7 @@ Both are made by builders:
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, RowWr
 from penstock.connectors.csv_format import CsvFormat
 from penstock.connectors.csv_writer import CsvWriterFactory
 from penstock.connectors.file_buckets import BucketAssigner, BucketContext
+from penstock.connectors.file_compaction import FileCompactor, FileCompactStrategy
 from penstock.connectors.file_format import FileFormat
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
 from penstock.connectors.file_sink import FileSinkSettings, PartFileSink
@@ -26,6 +28,7 @@ from penstock.connectors.json_format import JsonLinesFormat
 from penstock.connectors.line_format import LineFormat
 from penstock.connectors.parquet_format import ParquetFormat
 from penstock.connectors.parquet_writer import ParquetWriterFactory
+from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from penstock.errors import ProgramError
 
 __all__ = [
@@ -36,6 +39,8 @@ __all__ = [
     "BulkWriterFactory",
     "CsvWriterFactory",
     "Encoder",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
@@ -210,11 +215,20 @@ def _milliseconds(interval: Any) -> int:
     return int(to_millis())
 
 
+def _absolute(path: str) -> str:
+    """A path that means the same in every process, whatever its working directory."""
+    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+
+
 # --- sink -------------------------------------------------------------------------------------
 
 
-class FileSink(PartFileSink):
+class FileSink(PartFileSink, SupportsPreprocessing):
     """Writes files, exactly once; made by its builders."""
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """None: its writers take any stream."""
+        return None
 
     class BaseBuilder:
         """Settings of every file sink."""
@@ -252,15 +266,25 @@ class FileSink(PartFileSink):
                 )
             return self._with(rolling=rolling_policy)
 
-        def enable_compact(self, strategy: Any, compactor: Any) -> FileSink.BaseBuilder:
-            """Not supported: an error."""
-            raise ProgramError(
-                "files are not compacted; for fewer and larger files, take checkpoints less often"
-            )
+        def enable_compact(
+            self, strategy: FileCompactStrategy, compactor: FileCompactor
+        ) -> FileSink.BaseBuilder:
+            """Merge small files before they become visible; when `strategy` says."""
+            for value, kind in ((strategy, FileCompactStrategy), (compactor, FileCompactor)):
+                if not isinstance(value, kind):
+                    raise ProgramError(
+                        f"enable_compact() needs a {kind.__name__}, not a {type(value).__name__}"
+                    )
+            if compactor.merges and not isinstance(self._settings.writers, RowWriterFactory):
+                raise ProgramError(
+                    "files of a bulk format have a beginning and an end and cannot be "
+                    "concatenated: use a row format, or the identical_file_compactor()"
+                )
+            return self._with(compaction=(strategy, compactor))
 
         def disable_compact(self) -> FileSink.BaseBuilder:
-            """Files are never compacted."""
-            return self
+            """Every file becomes visible as it is, with its checkpoint; the default."""
+            return self._with(compaction=None)
 
         def build(self) -> FileSink:
             """The sink."""
@@ -288,7 +312,7 @@ class FileSink(PartFileSink):
                 f"for_row_format() needs an Encoder or a function, not a {type(encoder).__name__}"
             )
         policy = RollingPolicy.default_rolling_policy()
-        settings = FileSinkSettings(base_path, RowWriterFactory(encode), rolling=policy)
+        settings = FileSinkSettings(_absolute(base_path), RowWriterFactory(encode), rolling=policy)
         return FileSink.RowFormatBuilder(settings)
 
     @staticmethod
@@ -301,7 +325,7 @@ class FileSink(PartFileSink):
                 f"for_bulk_format() needs a BulkWriterFactory, not a "
                 f"{type(writer_factory).__name__}"
             )
-        return FileSink.BulkFormatBuilder(FileSinkSettings(base_path, writer_factory))
+        return FileSink.BulkFormatBuilder(FileSinkSettings(_absolute(base_path), writer_factory))
 
 
 class StreamingFileSink(PartFileSink):
