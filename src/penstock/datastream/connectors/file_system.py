@@ -16,6 +16,7 @@ from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, RowWr
 from penstock.connectors.csv_format import CsvFormat
 from penstock.connectors.csv_writer import CsvWriterFactory
 from penstock.connectors.file_buckets import BucketAssigner, BucketContext
+from penstock.connectors.file_encoders import JsonLineEncoder
 from penstock.connectors.file_format import FileFormat
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
 from penstock.connectors.file_sink import FileSinkSettings, PartFileSink
@@ -39,6 +40,7 @@ __all__ = [
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
+    "JsonLineEncoder",
     "OutputFileConfig",
     "ParquetWriterFactory",
     "RollingPolicy",
