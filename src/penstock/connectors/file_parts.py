@@ -117,7 +117,7 @@ def renaming_filesystem(directory: str) -> tuple[FileSystem, str]:
 def is_unfinished(name: str, owner: str, last_attempt: int) -> bool:
     """Whether the part `name` was begun by a sink, in an attempt that is not later than this.
 
-    `owner` is the beginning of the names of all parts of that sink.
+    `owner` is the beginning of the names of all unfinished parts of that sink.
     """
     if not name.startswith(owner):
         return False

@@ -70,16 +70,19 @@ class PartFileSink(Sink):
         owner = _owner(self._settings.names.part_prefix, context.job_id, context.uid)
         uploads = uploads_for(self._settings.directory)
         if uploads is not None:
-            return MultipartCommitter(uploads, owner, context.last_attempt)
+            return MultipartCommitter(uploads, owner.removeprefix("."), context.last_attempt)
         fs, directory = renaming_filesystem(self._settings.directory)
         return _FileCommitter(fs, directory, owner, context.last_attempt)
 
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
-    """The start of the name of every file of one sink of one job."""
+    """The start of the name of every unfinished file of one sink of one job.
+
+    Finished ones, and uploads, are called the same without the dot.
+    """
     # A digest: uids that people choose often begin alike, and sinks may share a directory.
     sink = hashlib.sha256(f"{job_id} {uid}".encode()).hexdigest()[:8]
-    return f"{prefix}-{job_id[:8]}-{sink}-"
+    return f".{prefix}-{job_id[:8]}-{sink}-"
 
 
 def _storage(directory: str) -> PartStorage:
@@ -119,7 +122,7 @@ class _FileWriter(SinkWriter):
         self._settings = settings
         self._storage = _storage(settings.directory)
         owner = _owner(settings.names.part_prefix, context.job_id, context.uid)
-        self._stem = f"{owner}{context.attempt}-{context.subtask}"
+        self._stem = f"{owner.removeprefix('.')}{context.attempt}-{context.subtask}"
         self._clock = context.clock
         self._context = BucketContext(context.clock)
         self._count = 0
@@ -227,7 +230,6 @@ class _FileCommitter(Committer):
         kept = {part["from"] for part in keep}
         for name in self._fs.list(self._directory):
             path = f"{self._directory}/{name}"
-            hidden = name.startswith(".") and name.endswith(SUFFIX)
-            unfinished = is_unfinished(name.removeprefix("."), self._owner, self._last_attempt)
-            if hidden and unfinished and path not in kept:
+            ours = is_unfinished(name, self._owner, self._last_attempt)
+            if ours and name.endswith(SUFFIX) and path not in kept:
                 self._fs.delete(path)
