@@ -47,7 +47,7 @@ def _ids(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_driver_that_was_only_paused_finds_out(tmp_path: Path) -> None:
     settings = {"pipeline.jobid": "counting"}
     with CountingDriver(tmp_path, parallelism=2, **settings) as paused:

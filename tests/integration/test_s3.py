@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.store import CheckpointStore
+from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.filesystem import FileSystem, filesystem_for
-from penstock.errors import CheckpointDirectoryError, StorageError
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import CheckpointDirectoryError, JobFailedError, StorageError
+from penstock.testing import local_environment
 
 
 @pytest.fixture
@@ -91,3 +95,42 @@ def test_a_bucket_that_does_not_exist_is_refused_in_one_line(bucket: str) -> Non
         CheckpointStore(f"{bucket}-missing/checkpoints", "job").prepare()
     assert "\n" not in str(refused.value)
     assert "choose another with execution.checkpointing.dir" in str(refused.value)
+
+
+def test_a_job_keeps_its_checkpoints_there_and_goes_on_from_them(bucket: str) -> None:
+    """Fails once in the middle; the second start of its id ends it, with exact output."""
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "50 ms",
+            "execution.checkpointing.dir": f"{bucket}/checkpoints",
+            "restart-strategy": "none",
+            "pipeline.jobid": "on-s3",
+        }
+    )
+    broken = [True]
+
+    def pass_on(n: int) -> int:
+        if n == 1_500 and broken[0]:
+            raise RuntimeError("out of luck")
+        return n
+
+    with local_environment(seed=5, configuration=configuration) as env:
+
+        def run() -> None:
+            source = NumberSequenceSource(0, 1_999)
+            stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+            stream = stream.map(pass_on).key_by(lambda _: 0).reduce(lambda a, b: a + b).map(str)
+            stream.sink_to(FileSink.for_row_format(f"{env.storage}/out").build())
+            env.execute("on S3")
+
+        with pytest.raises(JobFailedError):
+            run()
+        assert CheckpointStore(f"{bucket}/checkpoints", "on-s3").whole()
+        broken[0] = False
+        run()
+        assert env.simulation.restored
+        out = {p: d for p, d in env.filesystem.files.items() if p.startswith("/out/part-")}
+        sums = sorted(int(line) for data in out.values() for line in data.decode().split())
+    assert sums == [n * (n + 1) // 2 for n in range(2_000)]
+    fs, base = filesystem_for(f"{bucket}/checkpoints/on-s3")
+    assert fs.list(base) == ["generation-3"], "a finished job leaves the mark of its end"

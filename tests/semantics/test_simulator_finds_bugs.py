@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-import penstock.jobmanager.checkpoints as checkpoints
 import penstock.jobmanager.recovery as recovery
+import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
 import penstock.runtime.operators as operators
 import penstock.runtime.output as output
@@ -114,13 +114,14 @@ def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
-    original = Checkpoints._metadata
+    original = Checkpoints.acknowledged
 
-    def metadata(self: Checkpoints, *args: Any) -> Any:
-        self._enumerator_states = self._attempt.enumerator_states()
-        return original(self, *args)
+    def acknowledged(self: Checkpoints, message: Any) -> None:
+        if message.checkpoint in self._enumerator_states:
+            self._enumerator_states[message.checkpoint] = self._attempt.enumerator_states()
+        original(self, message)
 
-    patch.setattr(Checkpoints, "_metadata", metadata)
+    patch.setattr(Checkpoints, "acknowledged", acknowledged)
 
 
 @bug
@@ -190,12 +191,12 @@ def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
-    original = checkpoints.unreferenced
+    original = retained.unreferenced
 
-    def unreferenced(references: Any, retained: int) -> Any:
-        return {gone: references[gone] for gone in original(references, retained)}
+    def unreferenced(references: Any, most: int, needed: Any) -> Any:
+        return {gone: references[gone] for gone in original(references, most, needed)}
 
-    patch.setattr(checkpoints, "unreferenced", unreferenced)
+    patch.setattr(retained, "unreferenced", unreferenced)
 
 
 @bug

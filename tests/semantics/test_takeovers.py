@@ -18,7 +18,7 @@ from penstock.testing import takeovers
 from penstock.testing.faults import FaultRates
 from penstock.testing.takeovers import Fate, TakeoverScenario
 
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "400"))
+SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
 CHUNK = 25
 MANY_FAULTS = FaultRates(manifest_error=0.2, crash=0.003, storage_error=0.01, budget=30)
 

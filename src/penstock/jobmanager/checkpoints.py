@@ -12,13 +12,11 @@ from typing import Any, Protocol
 
 from penstock.checkpoint.coordinator import (
     CheckpointCoordinator,
-    PendingCheckpoint,
-    unreferenced,
 )
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
 from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
-from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
+from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
 from penstock.errors import CheckpointError, SupersededError
@@ -26,9 +24,11 @@ from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.manifest import manifest
 from penstock.jobmanager.manual_requests import Answer, ManualRequests
 from penstock.jobmanager.recovery import StartPoint
 from penstock.jobmanager.results import ResultGate
+from penstock.jobmanager.retained import Retained
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
@@ -77,8 +77,7 @@ class Checkpoints:
         self._results = ResultGate(environment.deliver)
         self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
         self._requests = ManualRequests()
-        self._doubtful: dict[int, frozenset[str]] = {}
-        self._references: dict[int, frozenset[str]] = {}
+        self._retained = Retained(job.checkpoints.retained)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         self.commits = Commits(self._graph.job, job.id, last_attempt)
         self.undecided: list[int] = []
@@ -101,13 +100,10 @@ class Checkpoints:
     def restored(self, start: StartPoint) -> None:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
-        self._doubtful.clear()
+        self._retained.restored(start)
         self.commits.restored()
         self._results.completed(start.checkpoint)
         self._results.restarted()
-        self._references = {c: p for c, p in self._references.items() if c < start.checkpoint}
-        if start.checkpoint:
-            self._references[start.checkpoint] = start.references
 
     def attempt_started(self, start: StartPoint) -> None:
         self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
@@ -188,33 +184,17 @@ class Checkpoints:
         if message.segments:
             self._store().keep_segments(message.segments)
         if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
-            self._write(self._metadata(self._coordinator.pending[message.checkpoint]))
-
-    def _metadata(self, pending: PendingCheckpoint[SubtaskId]) -> CheckpointMetadata:
-        snapshots = pending.acknowledged
-        vertices = {
-            vertex.uid: VertexSnapshot(
-                vertex.name,
-                vertex.parallelism,
-                vertex.max_parallelism,
-                tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+            pending = self._coordinator.pending[message.checkpoint]
+            self._write(
+                manifest(
+                    self._job,
+                    pending,
+                    self._attempt.number,
+                    self._clock.now_ms(),
+                    self._enumerator_states[pending.id],
+                    self.commits.unconfirmed(),
+                )
             )
-            for vertex in self._graph.job.vertices
-        }
-        prepared = [
-            {uid: operator.committables}
-            for snapshot in snapshots.values()
-            for uid, operator in snapshot.operators.items()
-        ]
-        return CheckpointMetadata(
-            self._job.id,
-            pending.id,
-            self._attempt.number,
-            self._clock.now_ms(),
-            vertices,
-            self._enumerator_states[pending.id],
-            merge([self.commits.unconfirmed(), *prepared]),
-        )
 
     def _write(self, metadata: CheckpointMetadata) -> None:
         store, number = self._store(), self._attempt.number
@@ -256,7 +236,7 @@ class Checkpoints:
         If it exists all the same it is a cut like any other, and the next one covers it.
         """
         self.undecided.append(metadata.checkpoint)
-        self._doubtful[metadata.checkpoint] = metadata.segment_paths()
+        self._retained.doubt(metadata)
         self._abort(metadata.checkpoint, reason)
 
     def _completed(self, metadata: CheckpointMetadata) -> None:
@@ -269,7 +249,7 @@ class Checkpoints:
         self.commits.add(metadata.committables)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
         self._results.completed(checkpoint)
-        self._references[checkpoint] = metadata.segment_paths()
+        self._retained.completed(metadata)
         self._discard_old()
         if final:
             self._coordinator.stop_triggering()
@@ -318,15 +298,8 @@ class Checkpoints:
     # --- afterwards ---------------------------------------------------------------------------
 
     def _discard_old(self) -> None:
-        retained = self._job.checkpoints.retained
-        gone = unreferenced(self._references, retained, self._coordinator.needed())
+        gone = self._retained.take_superfluous(self._coordinator.needed())
         store = self._store()
-        for checkpoint in gone:
-            del self._references[checkpoint]
-        in_use = frozenset().union(*self._references.values())
-        doubtful, self._doubtful = self._doubtful, {}
-        for checkpoint, segments in doubtful.items():
-            gone[checkpoint] = segments - in_use
 
         def discard() -> None:
             for checkpoint, segments in gone.items():

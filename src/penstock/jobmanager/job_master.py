@@ -13,42 +13,36 @@ Nothing of an old attempt counts: messages carry their attempt, slots carry thei
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from penstock.checkpoint.handles import SubtaskSnapshot
-from penstock.checkpoint.settings import Retention
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
-from penstock.connectors.source import SplitEnumerator
 from penstock.errors import (
     ChannelBrokenError,
     CheckpointError,
-    CheckpointFormatError,
-    CorruptCheckpointError,
     NotEnoughSlotsError,
     PenstockError,
-    ProgramError,
     SlotLostError,
     SupersededError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
 from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.deployment import deployments
+from penstock.jobmanager.endings import HOPELESS, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.liveness import Liveness
+from penstock.jobmanager.liveness import Liveness, liveness_of
 from penstock.jobmanager.manual_requests import Answer
+from penstock.jobmanager.phases import Phase
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.recovery import StartPoint, find_start, settle_output
+from penstock.jobmanager.recovery import StartPoint, find_start
+from penstock.jobmanager.sources import Sources, close_all
 from penstock.network.messages import (
     Acknowledge,
-    AssignSplits,
     AtEnd,
-    Channel,
     Decline,
-    Deploy,
     EmitCredit,
     Emitted,
     EndAttempt,
@@ -62,24 +56,9 @@ from penstock.network.messages import (
     SplitRequest,
     Stopped,
     SubtaskReport,
-    credits_of,
 )
 
 log = logging.getLogger(__name__)
-
-
-class Phase(enum.Enum):
-    """What the JobMaster is waiting for."""
-
-    CREATED = "created"
-    LAUNCHING = "slots to register"
-    RECOVERING = "the start point"
-    STARTING = "slots to start"
-    RUNNING = "nothing: the job runs"
-    STOPPING = "slots to stop the attempt"
-    UNLAUNCHING = "the launch to end"
-    WAITING = "the restart delay"
-    ENDED = "nothing: the job is over"
 
 
 class JobMaster:
@@ -107,7 +86,7 @@ class JobMaster:
         self._waiting_for: set[int] = set()
         self._addresses: dict[int, str] = {}
         self._start: StartPoint | None = None
-        self._enumerators: dict[int, SplitEnumerator] = {}
+        self._sources = Sources(self._graph)
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
         self._withheld: list[tuple[int, EmitCredit]] = []
         self._reports: dict[SubtaskId, SubtaskReport] = {}
@@ -204,11 +183,11 @@ class JobMaster:
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
             if attempt != self._attempt or self._phase is not Phase.RECOVERING:
-                _close_all(start.enumerators if start is not None else {})
+                close_all(start.enumerators if start is not None else {})
                 return
             if start is None:
                 assert error is not None
-                hopeless = isinstance(error, _HOPELESS)
+                hopeless = isinstance(error, HOPELESS)
                 self._fail(_as_penstock(error), restart=not hopeless)
             else:
                 self._recovered(start)
@@ -223,7 +202,7 @@ class JobMaster:
             self.notes.append(note)
         self._start = start
         self._checkpoints.restored(start)
-        self._enumerators = start.enumerators
+        self._sources.begin(start.enumerators)
         self._at_end.clear()
         self._withheld.clear()
         self._reports.clear()
@@ -240,21 +219,9 @@ class JobMaster:
         self._addresses[message.slot] = message.address
         if len(self._addresses) == self._graph.slots:
             assert self._start is not None
-            for slot in self._slots:
-                restored: dict[tuple[int, int], SubtaskSnapshot] = {
-                    subtask: self._start.restored[subtask]
-                    for subtask in self._graph.subtasks_of_slot(slot)
-                    if subtask in self._start.restored
-                }
-                peers = {peer: self._addresses[peer] for peer in self._graph.peers(slot)}
-                deploy = Deploy(
-                    self._attempt,
-                    self.job.settings,
-                    self.job.store,
-                    restored,
-                    self._checkpoints.carried(restored.values()),
-                    peers,
-                )
+            for slot, deploy in deployments(
+                self.job, self._attempt, self._start, self._addresses, self._checkpoints.carried
+            ):
                 self._environment.tell(self._launch, slot, deploy)
 
     def _running(self, message: Running) -> None:
@@ -265,7 +232,8 @@ class JobMaster:
             self._set_status(JobStatus.RUNNING)
             self._checkpoints.attempt_started(self._start)
             try:
-                self._announce_discovery(self._start)
+                for word in self._sources.first_words(self._attempt, self._start):
+                    self._tell_subtask(SubtaskId(*word.subtask), word)
             except Exception as error:
                 self._fail(_as_penstock(error))
             self.checkpoint_over()
@@ -299,27 +267,12 @@ class JobMaster:
 
     def _split_request(self, message: SplitRequest) -> None:
         subtask = SubtaskId(*message.subtask)
-        enumerator = self._enumerators[subtask.vertex]
         try:
-            splits = enumerator.next_splits(subtask.index)
-            ask_again_ms = enumerator.ask_again_ms(subtask.index)
+            answer = self._sources.answer(self._attempt, subtask)
         except Exception as error:
             self._fail(_as_penstock(error))
             return
-        # Assignments and triggers travel in order, so a split is in the enumerator's part of a
-        # checkpoint or in the reader's, never in both or neither.
-        self._tell_subtask(subtask, AssignSplits(self._attempt, subtask, splits, ask_again_ms))
-
-    def _announce_discovery(self, start: StartPoint) -> None:
-        """Tell readers when to ask: one that was restored with splits may never run out of them."""
-        for vertex, enumerator in self._enumerators.items():
-            for index in range(self._graph.job.vertex(vertex).parallelism):
-                subtask = SubtaskId(vertex, index)
-                restored = start.restored.get(subtask)
-                ask_again_ms = enumerator.ask_again_ms(index)
-                if restored is not None and not restored.finished and ask_again_ms is not None:
-                    answer = AssignSplits(self._attempt, subtask, [], ask_again_ms)
-                    self._tell_subtask(subtask, answer)
+        self._tell_subtask(subtask, answer)
 
     def _emitted(self, message: Emitted) -> None:
         self._checkpoints.emitted(message)
@@ -384,24 +337,13 @@ class JobMaster:
         final, job, checkpoints = self._final, self.job, self._checkpoints
         self._enter(Phase.ENDED, None)
 
-        def settle() -> None:
-            if isinstance(self.error, SupersededError):
-                # Output and checkpoints are another driver's now.
-                return
-            if final is JobStatus.FINISHED:
-                # All output is out; a slot that was given up may have begun files since.
-                checkpoints.commits.abort_others({})
-            else:
-                settle_output(job, checkpoints.commits, checkpoints.undecided)
-            if job.store is not None and not _kept(job, final):
-                job.store.discard_all(job.named)
-
         def done(_: None, error: Exception | None) -> None:
             if error is not None:
                 log.warning("the job's files could not all be settled: %s", error)
             self._set_status(final)
 
-        self._environment.io.submit(settle, done)
+        error = self.error
+        self._environment.io.submit(lambda: settle(job, checkpoints, final, error), done)
 
     # --- failure ------------------------------------------------------------------------------
 
@@ -436,8 +378,7 @@ class JobMaster:
 
     def _attempt_ended(self) -> None:
         self._checkpoints.attempt_ended()
-        _close_all(self._enumerators)
-        self._enumerators = {}
+        self._sources.close()
 
     def _stopped(self, message: Stopped) -> None:
         self._waiting_for.discard(message.slot)
@@ -541,14 +482,7 @@ class JobMaster:
         self._environment.tell(self._launch, self._graph.slot_of(subtask), message)
 
     def _new_liveness(self) -> Liveness:
-        receivers: dict[Channel, int] = {}
-        for subtask in self._subtasks:
-            for channel in self._graph.input_channels(subtask):
-                receivers[channel] = self._graph.slot_of(subtask)
-                sender = self._graph.sender_of(channel)
-                receivers[credits_of(channel)] = self._graph.slot_of(sender)
-        timeouts = self.job.timeouts
-        liveness = Liveness(timeouts.heartbeat, timeouts.channel, receivers)
+        liveness = liveness_of(self.job)
         for slot in self._slots:
             liveness.heard(slot, self._clock.monotonic_ms())
         return liveness
@@ -563,10 +497,7 @@ class JobMaster:
         return number == self._attempt and self._phase is Phase.RUNNING
 
     def enumerator_states(self) -> dict[str, Plain]:
-        return {
-            self._graph.job.vertex(vertex).uid: enumerator.snapshot()
-            for vertex, enumerator in self._enumerators.items()
-        }
+        return self._sources.states()
 
     def fail(self, error: Exception) -> None:
         self._fail(_as_penstock(error))
@@ -587,28 +518,6 @@ class JobMaster:
         Decline: _declined,
         AtEnd: _subtask_at_end,
     }
-
-
-_HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError)
-"""What another attempt would only find again."""
-
-
-def _kept(job: Job, final: JobStatus) -> bool:
-    """Whether checkpoints stay when the job ends like this."""
-    if job.store is None or job.store.in_memory or final is JobStatus.FINISHED:
-        return False
-    retention = job.checkpoints.retention
-    if final is JobStatus.CANCELED:
-        return retention is Retention.RETAIN_ON_CANCELLATION
-    return retention is not Retention.NO_EXTERNALIZED_CHECKPOINTS
-
-
-def _close_all(enumerators: dict[int, SplitEnumerator]) -> None:
-    for enumerator in enumerators.values():
-        try:
-            enumerator.close()
-        except Exception as error:
-            log.warning("an enumerator could not be closed: %s", error)
 
 
 def _as_penstock(error: BaseException) -> PenstockError:

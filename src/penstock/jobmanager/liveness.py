@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.network.messages import Channel, Heartbeat
+from penstock.jobmanager.job import Job
+from penstock.network.messages import Channel, Heartbeat, credits_of
 
 POLLS_TO_BE_SURE = 3
 
@@ -73,3 +74,14 @@ class Liveness:
     def latest(self) -> dict[int, Heartbeat]:
         """The last heartbeat of each slot."""
         return dict(self._latest)
+
+
+def liveness_of(job: Job) -> Liveness:
+    """For a new attempt of `job`, of whose slots nothing has been heard yet."""
+    graph = job.graph
+    receivers: dict[Channel, int] = {}
+    for subtask in graph.subtasks():
+        for channel in graph.input_channels(subtask):
+            receivers[channel] = graph.slot_of(subtask)
+            receivers[credits_of(channel)] = graph.slot_of(graph.sender_of(channel))
+    return Liveness(job.timeouts.heartbeat, job.timeouts.channel, receivers)

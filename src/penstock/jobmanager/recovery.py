@@ -38,7 +38,6 @@ def find_start(
     imported = _import(job)
     metadata, notes = settle_output(job, commits, undecided, had_checkpoint)
     notes = imported + notes
-    _check_fits(job.graph.job, metadata)
     return StartPoint(
         metadata.checkpoint if metadata is not None else 0,
         _snapshots(job.graph.job, metadata),
@@ -61,6 +60,7 @@ def settle_output(
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
         metadata, notes = job.store.newest()
+        _check_fits(job.graph.job, metadata)
         # From here on an older driver's checkpoints lead nowhere, and if there is a newer driver
         # nothing may be touched.
         job.store.note_start(metadata.checkpoint if metadata is not None else 0)

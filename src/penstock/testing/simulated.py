@@ -21,9 +21,11 @@ class SimulatedClock:
         self.now = 1_700_000_000_000
         self._rng = rng
         self._elapsed = 0
+        self.set_back_ms = 0
+        """By how much somebody has set the clock of the machine back."""
 
     def now_ms(self) -> int:
-        return self.now
+        return self.now - self.set_back_ms
 
     def monotonic_ns(self) -> int:
         # Work takes time, so that steps are cut by the clock too, at any point.

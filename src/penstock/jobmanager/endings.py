@@ -1,0 +1,42 @@
+"""How a job ends: which failures are final, and what is settled and kept when nothing runs."""
+
+from __future__ import annotations
+
+from penstock.checkpoint.settings import Retention
+from penstock.common.job_status import JobStatus
+from penstock.errors import (
+    CheckpointFormatError,
+    CorruptCheckpointError,
+    ProgramError,
+    SupersededError,
+)
+from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.recovery import settle_output
+
+HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError, SupersededError)
+"""What another attempt would only find again when it looks for where to begin."""
+
+
+def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
+    """Settle the output of a job of which nothing runs any more, and clear up; slow."""
+    if isinstance(error, SupersededError):
+        # Output and checkpoints are another driver's now.
+        return
+    if final is JobStatus.FINISHED:
+        # All output is out; a slot that was given up may have begun files since.
+        checkpoints.commits.abort_others({})
+    else:
+        settle_output(job, checkpoints.commits, checkpoints.undecided)
+    if job.store is not None and not kept(job, final):
+        job.store.discard_all(job.named)
+
+
+def kept(job: Job, final: JobStatus) -> bool:
+    """Whether checkpoints stay when the job ends like this."""
+    if job.store is None or job.store.in_memory or final is JobStatus.FINISHED:
+        return False
+    retention = job.checkpoints.retention
+    if final is JobStatus.CANCELED:
+        return retention is Retention.RETAIN_ON_CANCELLATION
+    return retention is not Retention.NO_EXTERNALIZED_CHECKPOINTS

@@ -1,0 +1,45 @@
+"""From the acknowledgements of all subtasks to the manifest of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.checkpoint.coordinator import PendingCheckpoint
+from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
+from penstock.common.plain import Plain
+from penstock.graph.execution_graph import SubtaskId
+from penstock.jobmanager.committing import Committables, merge
+from penstock.jobmanager.job import Job
+
+
+def manifest(
+    job: Job,
+    pending: PendingCheckpoint[SubtaskId],
+    attempt: int,
+    now_ms: int,
+    enumerators: Mapping[str, Plain],
+    unconfirmed: Committables,
+) -> CheckpointMetadata:
+    """The manifest of a checkpoint that every subtask has acknowledged.
+
+    `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed.
+    """
+    snapshots = pending.acknowledged
+    vertices = {
+        vertex.uid: VertexSnapshot(
+            vertex.name,
+            vertex.parallelism,
+            vertex.max_parallelism,
+            tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+        )
+        for vertex in job.graph.job.vertices
+    }
+    prepared = [
+        {uid: operator.committables}
+        for snapshot in snapshots.values()
+        for uid, operator in snapshot.operators.items()
+    ]
+    committables = merge([unconfirmed, *prepared])
+    return CheckpointMetadata(
+        job.id, pending.id, attempt, now_ms, vertices, enumerators, committables
+    )

@@ -1,0 +1,19 @@
+"""The phases that a JobMaster goes through."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Phase(enum.Enum):
+    """What the JobMaster is waiting for."""
+
+    CREATED = "created"
+    LAUNCHING = "slots to register"
+    RECOVERING = "the start point"
+    STARTING = "slots to start"
+    RUNNING = "nothing: the job runs"
+    STOPPING = "slots to stop the attempt"
+    UNLAUNCHING = "the launch to end"
+    WAITING = "the restart delay"
+    ENDED = "nothing: the job is over"

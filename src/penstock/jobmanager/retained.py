@@ -1,0 +1,44 @@
+"""Which segments the checkpoints of a job refer to, and so what may be deleted."""
+
+from __future__ import annotations
+
+from penstock.checkpoint.coordinator import unreferenced
+from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.jobmanager.recovery import StartPoint
+
+
+class Retained:
+    """The complete checkpoints of a job that have not been deleted."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._references: dict[int, frozenset[str]] = {}
+        self._doubtful: dict[int, frozenset[str]] = {}
+
+    def restored(self, start: StartPoint) -> None:
+        """A new attempt begins at `start`; what is newer leads nowhere."""
+        self._doubtful.clear()
+        self._references = {c: p for c, p in self._references.items() if c < start.checkpoint}
+        if start.checkpoint:
+            self._references[start.checkpoint] = start.references
+
+    def completed(self, metadata: CheckpointMetadata) -> None:
+        self._references[metadata.checkpoint] = metadata.segment_paths()
+
+    def doubt(self, metadata: CheckpointMetadata) -> None:
+        """Nobody knows whether this one exists."""
+        self._doubtful[metadata.checkpoint] = metadata.segment_paths()
+
+    def take_superfluous(self, needed: int | None) -> dict[int, frozenset[str]]:
+        """Checkpoints to be deleted now that a newer one is complete, each with its segments.
+
+        All from `needed` on stay, whatever their number.
+        """
+        gone = unreferenced(self._references, self._most, needed)
+        for checkpoint in gone:
+            del self._references[checkpoint]
+        in_use = frozenset().union(*self._references.values())
+        for checkpoint, segments in self._doubtful.items():
+            gone[checkpoint] = segments - in_use
+        self._doubtful = {}
+        return gone
