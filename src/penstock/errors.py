@@ -222,6 +222,12 @@ class SourceError(PenstockError):
     code = "SOURCE"
 
 
+class MissingPartitionError(SourceError):
+    """A topic or partition is not there, or not there any more."""
+
+    code = "MISSING_PARTITION"
+
+
 class SinkError(PenstockError):
     """A sink could not prepare or commit its output."""
 

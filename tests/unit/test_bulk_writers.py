@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import datetime
+import json
+import re
 
 import cloudpickle
 import pytest
 
+from penstock.common.typeinfo.base import shorten
+from penstock.common.types import Row
 from penstock.connectors.sink import CommitterContext, Sink, WriterContext
 from penstock.connectors.source import EnumeratorContext, ReaderContext
 from penstock.datastream.connectors.file_system import (
@@ -16,6 +21,7 @@ from penstock.datastream.connectors.file_system import (
     CsvWriterFactory,
     FileSink,
     FileSource,
+    JsonLineEncoder,
     ParquetWriterFactory,
     RollingPolicy,
     StreamFormat,
@@ -97,8 +103,20 @@ def test_csv_in_another_dialect_without_a_header(tmp_path, write):
 
 @pytest.mark.parametrize("value", [{"a": 1}, {"a": 1, "c": 2}, (1,), "ab", 7])
 def test_a_record_that_does_not_fit_the_columns_is_an_error(write, value):
-    with pytest.raises(RecordError):
+    with pytest.raises(RecordError, match=re.escape(repr(value)) + "$"):
         write(CsvWriterFactory(["a", "b"]), [value])
+
+
+def test_csv_that_the_character_set_has_not_is_named(write):
+    values = [("a", 1), ("€", 2), ("b", 3)]
+    with pytest.raises(RecordError, match=r"as latin-1: '€,2', because of '€'"):
+        write(CsvWriterFactory(["text", "n"], charset="latin-1"), values)
+
+
+def test_csv_that_the_dialect_cannot_say_is_named(write):
+    factory = CsvWriterFactory(["a", "b"], quoting=csv.QUOTE_NONE)
+    with pytest.raises(RecordError, match=r"as CSV: .*: \('x,y', 1\)"):
+        write(factory, [("x,y", 1)])
 
 
 def test_csv_that_cannot_be_is_refused():
@@ -124,11 +142,26 @@ def test_parquet_is_invisible_until_it_is_committed(tmp_path, write):
     assert read(BulkFormat.parquet_format(), files[0]) == [{"n": 1}, {"n": None}]
 
 
-@pytest.mark.parametrize("value", [{"n": "text"}, {"other": 1}, [1], {"n": 2**70}])
-def test_a_record_that_does_not_fit_the_schema_is_an_error(write, value):
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"n": "text"}, r"column n cannot be written as int64: 'text'"),
+        ({"other": 1}, r"not: \['other'\]: {'other': 1}"),
+        ([1], r"not list: \[1\]"),
+        ({"n": 2**70}, r"column n cannot be written as int64: 1180591620717411303424"),
+    ],
+)
+def test_a_record_that_does_not_fit_the_schema_is_named(write, value, shown):
     pytest.importorskip("pyarrow")
-    with pytest.raises(RecordError):
-        write(ParquetWriterFactory({"n": "int64"}), [value])
+    with pytest.raises(RecordError, match=shown):
+        write(ParquetWriterFactory({"n": "int64"}), [{"n": 1}, value, {"n": 3}])
+
+
+def test_a_record_without_a_column_that_must_be_there_is_an_error(write):
+    pa = pytest.importorskip("pyarrow")
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    with pytest.raises(RecordError, match="a record has no n"):
+        write(ParquetWriterFactory(schema), [{"n": 1}, {}])
 
 
 def test_a_schema_that_is_none_is_refused():
@@ -136,6 +169,54 @@ def test_a_schema_that_is_none_is_refused():
     for schema in (None, {"n": "no such type"}, {"n": 7}):
         with pytest.raises(ProgramError):
             ParquetWriterFactory(schema)
+
+
+# --- JSON lines -------------------------------------------------------------------------------
+
+
+def test_json_lines_are_read_back(tmp_path, clock):
+    sink = FileSink.for_row_format(str(tmp_path), JsonLineEncoder()).build()
+    sink = cloudpickle.loads(cloudpickle.dumps(sink))
+    writer = sink.create_writer(WriterContext("job", "uid", 1, 0, 1, clock, None, None))
+    for row in ROWS:
+        writer.write(row)
+    sink.create_committer(CommitterContext("job", "uid")).commit(writer.prepare_commit()())
+    assert read(StreamFormat.json_line_format(), tmp_path) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (None, None),
+        ("line\nbreak ü", "line\nbreak ü"),
+        (Row(a=1, b=Row(c=[Row(1, 2)])), {"a": 1, "b": {"c": [[1, 2]]}}),
+        ((1, "x"), [1, "x"]),
+    ],
+)
+def test_what_json_lines_look_like(value, written):
+    line = JsonLineEncoder()(value)
+    assert line.count(b"\n") == 1 and line.endswith(b"\n")
+    assert json.loads(line) == written
+
+
+def circle():
+    made = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [datetime.date(2026, 1, 1), {1, 2}, float("nan"), {(1, 2): 3}, "\ud800", circle(), b"x"],
+    ids=["date", "set", "nan", "key", "half a character", "circle", "bytes"],
+)
+def test_what_json_cannot_say_is_named(value):
+    with pytest.raises(RecordError, match="cannot be written as JSON: ") as error:
+        JsonLineEncoder()(value)
+    assert shorten(value) in str(error.value)
+
+
+# --- writers of one's own ---------------------------------------------------------------------
 
 
 class Counting(BulkWriterFactory):

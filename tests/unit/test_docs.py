@@ -100,7 +100,8 @@ def test_every_configuration_key_is_documented() -> None:
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option.key))
 def test_the_table_tells_what_the_option_reads(option: Option[Any]) -> None:
     meaning = MEANINGS[option.key]
-    default = (meaning.default or default_text(option)).strip("`")
+    default = default_text(option) if meaning.default is None else meaning.default
+    default = default.strip("`")
     assert (None if default == "none" else option.parse(default)) == option.default
     # Where the type is a choice of words, each of them can be given.
     if re.fullmatch(r"(`[^`]+`(, | or )?)+", meaning.values):

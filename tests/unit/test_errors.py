@@ -43,6 +43,7 @@ CODES = {
     "RecordError": "RECORD",
     "TimestampError": "TIMESTAMP",
     "ResultShapeError": "RESULT_SHAPE",
+    "MissingPartitionError": "MISSING_PARTITION",
     "SinkError": "SINK",
     "SlotLostError": "SLOT_LOST",
     "SourceError": "SOURCE",

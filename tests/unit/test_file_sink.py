@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +17,14 @@ from penstock.datastream.connectors.file_system import (
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.errors import ProgramError, RecordError, ResultShapeError, SinkError, StorageError
+from penstock.errors import (
+    ConfigurationError,
+    ProgramError,
+    RecordError,
+    ResultShapeError,
+    SinkError,
+    StorageError,
+)
 
 JOB, UID = "0123456789abcdef", "fedcba9876543210"
 
@@ -152,6 +162,96 @@ def test_a_directory_that_cannot_be_written_to_is_an_error(tmp_path, clock):
         Place(tmp_path / "file" / "below", clock).write("a")
 
 
+FULL_DISK = """
+import resource, sys
+from penstock.common.clock import SystemClock
+from penstock.connectors.sink import CommitterContext, WriterContext
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.errors import StorageError
+
+# No file may grow beyond this: the next write fails half-way, as on a disk that is full.
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+sink = FileSink.for_row_format(sys.argv[1]).build()
+writer = sink.create_writer(WriterContext("job", "uid", 1, 0, 1, SystemClock(), None, None))
+try:
+    for n in range(100_000):
+        writer.write(f"{n:06}")
+    writer.prepare_commit()()
+except StorageError as error:
+    print(error)
+else:
+    raise SystemExit("the disk was not full")
+writer.close()
+sink.create_committer(CommitterContext("job", "uid")).abort_others([])
+"""
+
+
+def test_a_disk_that_is_full_in_the_middle(tmp_path):
+    out = tmp_path / "out"
+    source = str(Path(__file__).parents[2] / "src")
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(out)],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(f"cannot write {out}/.part-job-")
+    assert "File too large" in run.stdout and run.stdout.count("\n") == 1
+    assert list(out.iterdir()) == [], "nothing half is left, and nothing was visible"
+
+
+class FullAfter:
+    """A disk that takes so many bytes."""
+
+    def __init__(self, path, room):
+        self.path, self.room = path, room
+
+    def write(self, data):
+        self.room -= len(data)
+        if self.room < 0:
+            raise StorageError(f"cannot write {self.path}: No space left on device")
+
+    def sync(self):
+        pass
+
+    def close(self):
+        self.closed = True
+        self.write(b"x")
+
+
+def test_all_files_are_closed_when_the_disk_is_full(place, monkeypatch):
+    streams = []
+
+    def append(path):
+        streams.append(FullAfter(path, 0))
+        return streams[-1]
+
+    place.sink = place.builder().with_bucket_assigner(ByFirstLetter()).build()
+    writer = place.writer()
+    monkeypatch.setattr(writer._storage._fs.__class__, "append", lambda self, path: append(path))
+    writer.write("a")
+    writer.write("b")
+    with pytest.raises(StorageError, match=r"\.part-.*No space left on device"):
+        writer.prepare_commit()()
+    writer.close()
+    assert [stream.closed for stream in streams] == [True, True]
+
+
+def test_where_a_file_could_be_seen_half_is_no_place_for_a_sink(clock, tmp_path):
+    pytest.importorskip("fsspec")
+    # fsspec's own view of local files stands for all that it has and we know nothing of.
+    sink = FileSink.for_row_format(f"local://{tmp_path}").build()
+    context = WriterContext(JOB, UID, 1, 0, 1, clock, None, None)
+    for act in (
+        lambda: sink.create_writer(context),
+        lambda: sink.create_committer(CommitterContext(JOB, UID)),
+    ):
+        with pytest.raises(ConfigurationError, match=r"local:// .*seen half; use a local or"):
+            act()
+
+
 # --- committing -------------------------------------------------------------------------------
 
 
@@ -270,8 +370,15 @@ def test_more_buckets_than_files_can_be_open(place):
     assert place.lines() == sorted(str(n) for n in range(300) for _ in range(2))
 
 
-@pytest.mark.parametrize("bucket", ["../up", "/root", "a//b", ".", "a/..", 7, None])
-def test_a_bucket_must_lie_below_the_directory(place, bucket):
+@pytest.mark.parametrize(
+    "bucket",
+    [
+        *("../up", "/root", "a//b", ".", "a/..", "a/", 7, None, b"a"),
+        *("a\0b", "a\nb", "half \ud800", ".hidden/x", "a/_temporary"),
+        *("x" * 256, "ü" * 128, "/".join(["abc"] * 200)),
+    ],
+)
+def test_a_bucket_is_a_folder_below_the_directory_that_is_read(place, bucket):
     class Elsewhere(BucketAssigner):
         def get_bucket_id(self, element, context):
             return bucket
@@ -280,6 +387,17 @@ def test_a_bucket_must_lie_below_the_directory(place, bucket):
     with pytest.raises(RecordError):
         place.write("a")
     assert place.names() == []
+
+
+@pytest.mark.parametrize("bucket", ["a", "a/b/c", "day=1", "_day=1", "ünï ©/x", "x" * 255, "a..b"])
+def test_a_bucket_that_is_unusual_and_good(place, bucket):
+    class There(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return bucket
+
+    place.sink = place.builder().with_bucket_assigner(There()).build()
+    place.committer().commit(place.write("a"))
+    assert len(list((place.path / bucket).iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -370,7 +488,18 @@ def test_an_encoder_that_returns_no_bytes_is_an_error(place):
         place.write("a")
 
 
-@pytest.mark.parametrize("name", ["a/b", ".hidden", ""])
+def test_a_text_that_the_character_set_has_not_is_named(place):
+    place.sink = place.builder(Encoder.simple_string_encoder("ascii")).build()
+    with pytest.raises(RecordError, match=r"cannot be written: 'ascii' .* 'Zoë'"):
+        place.write("Zoë")
+
+
+@pytest.mark.parametrize("name", ["a/b", ".hidden", "_hidden", ""])
 def test_a_prefix_that_is_no_name_is_refused(name):
     with pytest.raises(ProgramError):
         OutputFileConfig.builder().with_part_prefix(name).build()
+
+
+def test_a_suffix_that_readers_pass_over_is_refused():
+    with pytest.raises(ProgramError):
+        OutputFileConfig.builder().with_part_suffix(".x._COPYING_").build()

@@ -35,7 +35,7 @@ class Meaning:
 
     text: str
     values: str = ""
-    default: str = ""
+    default: str | None = None
 
 
 MEANINGS = {
@@ -134,12 +134,12 @@ MEANINGS = {
     "execution.state-recovery.path": Meaning(
         "A retained checkpoint to begin with: a `chk-N` directory or its `_metadata`. It is "
         "copied, so the original may be deleted. A job that has checkpoints of its own goes on "
-        "from those. `penstock run -s`",
+        "from those. `penstock run -s PATH`",
         values="path or URI",
     ),
     "pipeline.jobid": Meaning(
         "The id of the job; without it every start has a new one. The next start under the same "
-        "id goes on from the newest checkpoint. `penstock run --job-id`",
+        "id goes on from the newest checkpoint. `penstock run --job-id ID`",
         values="letters, digits, `-`, `_`, `.`",
     ),
     "execution.checkpointing.incremental": Meaning(
@@ -189,7 +189,7 @@ MEANINGS = {
         "What `RuntimeContext.get_job_parameter` gives to functions. "
         "`env.get_config().set_global_job_parameters`",
         values="map",
-        default="none",
+        default="",
     ),
     "task.cancellation.timeout": Meaning(
         "How long functions may take to end when their job is cancelled; then their process is "
@@ -200,13 +200,13 @@ MEANINGS = {
     "python.files": Meaning(
         "Modules, folders, zips and wheels that slots can import. `env.add_python_file`",
         values="paths",
-        default="none",
+        default="",
     ),
     "python.archives": Meaning(
         "Archives that are unpacked in the slots, each as `path` or `path#target`. "
         "`env.add_python_archive`",
         values="paths",
-        default="none",
+        default="",
     ),
     "python.requirements": Meaning(
         "A list of packages that slots can import, or `path#folder` with the packages in a "
@@ -237,7 +237,7 @@ def table() -> str:
         meaning = MEANINGS[option.key]
         keys = "<br>".join(f"`{key}`" for key in (option.key, *option.aliases))
         values = meaning.values or _TYPES[option.parse]
-        default = meaning.default or default_text(option)
+        default = default_text(option) if meaning.default is None else meaning.default
         rows.append(f"| {keys} | {values} | {default} | {meaning.text} |")
     return "\n".join(rows)
 

@@ -16,7 +16,7 @@ from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
 from penstock.common.java_only import java_only
 from penstock.common.map_values import format_map
-from penstock.errors import InvalidParallelismError, ProgramError
+from penstock.errors import ConfigurationError, InvalidParallelismError, ProgramError
 
 _TYPES = "declare types with penstock.common.Types; what has no declared type is pickled"
 
@@ -71,6 +71,16 @@ class ExecutionConfig:
     def is_object_reuse_enabled(self) -> bool:
         """Whether records are handed on without copying them."""
         return self._configuration.get(options.OBJECT_REUSE)
+
+    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
+        """Send watermarks on every so many milliseconds; 0: only with records."""
+        if interval < 0:
+            raise ConfigurationError(f"a watermark interval of {interval} ms is negative")
+        return self._set(options.AUTO_WATERMARK_INTERVAL, interval)
+
+    def get_auto_watermark_interval(self) -> int:
+        """How often watermarks are sent on, in milliseconds."""
+        return self._configuration.get(options.AUTO_WATERMARK_INTERVAL)
 
     def enable_generic_types(self) -> ExecutionConfig:
         """Streams may have no declared type: their records are any that can be pickled."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.bulk_writer import BulkWriter, BulkWriterFactory, Write
-from penstock.errors import ResultShapeError
+from penstock.common.typeinfo.base import shorten
+from penstock.errors import RecordError, ResultShapeError
 
 __all__ = ["BulkWriter", "BulkWriterFactory", "RowWriterFactory", "Write"]
 
@@ -29,7 +30,10 @@ class _RowWriter(BulkWriter):
         self._size = 0
 
     def add_element(self, value: Any) -> None:
-        data = self._encode(value)
+        try:
+            data = self._encode(value)
+        except UnicodeEncodeError as error:
+            raise RecordError(f"a record cannot be written: {error}: {shorten(value)}") from error
         if type(data) is not bytes:
             raise ResultShapeError(f"an encoder must return bytes, not {type(data).__name__}")
         self._gathered.append(data)

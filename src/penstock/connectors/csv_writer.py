@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.common.typeinfo.base import shorten
 from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, Write
 from penstock.errors import ProgramError, RecordError
 
@@ -61,10 +62,13 @@ class _CsvWriter(BulkWriter):
             self._rows.writerow(columns)
 
     def add_element(self, value: Any) -> None:
+        fields = self._fields(value)
         try:
-            self._rows.writerow(self._fields(value))
+            self._rows.writerow(fields)
         except csv.Error as error:
-            raise RecordError(f"a record cannot be written as CSV: {error}") from error
+            raise RecordError(
+                f"a record cannot be written as CSV: {error}: {shorten(value)}"
+            ) from error
         if self._text.tell() >= self.buffer_bytes:
             self.flush()
 
@@ -73,20 +77,39 @@ class _CsvWriter(BulkWriter):
             if len(value) == len(self._columns) and all(name in value for name in self._columns):
                 return [value[name] for name in self._columns]
             raise RecordError(
-                f"a record has the columns {sorted(map(str, value))} and not {self._columns}"
+                f"a record has the columns {sorted(map(str, value))} and not {self._columns}: "
+                f"{shorten(value)}"
             )
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-            raise RecordError(f"a row of CSV is a dict or a sequence, not {type(value).__name__}")
+            raise RecordError(
+                f"a row of CSV is a dict or a sequence, not {type(value).__name__}: "
+                f"{shorten(value)}"
+            )
         if len(value) != len(self._columns):
-            raise RecordError(f"a record has {len(value)} fields and not {len(self._columns)}")
+            raise RecordError(
+                f"a record has {len(value)} fields and not {len(self._columns)}: {shorten(value)}"
+            )
         return list(value)
 
     def flush(self) -> None:
         if self._text.tell():
-            data = self._text.getvalue().encode(self._charset)
+            data = self._encoded(self._text.getvalue())
             self._text.seek(0)
             self._text.truncate()
             self._write(data)
+
+    def _encoded(self, text: str) -> bytes:
+        # Rows are encoded together, for speed: which of them cannot be is found out afterwards.
+        try:
+            return text.encode(self._charset)
+        except UnicodeEncodeError as error:
+            begin = text.rfind("\n", 0, error.start) + 1
+            end = text.find("\n", error.start)
+            row = text[begin : end if end >= 0 else None].rstrip("\r")
+            raise RecordError(
+                f"a record cannot be written as {self._charset}: {shorten(row)}, "
+                f"because of {text[error.start]!r}"
+            ) from error
 
     def finish(self) -> None:
         self.flush()

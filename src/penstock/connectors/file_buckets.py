@@ -13,6 +13,9 @@ from penstock.common.clock import Clock
 from penstock.errors import ProgramError, RecordError
 
 _PATTERN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+_LONGEST_NAME = 255
+_LONGEST_PATH = 512
+"""In bytes. S3 takes 1024 for a whole name: this leaves room for the base path and the file."""
 _FIELDS = {
     "yyyy": "%Y",
     "uuuu": "%Y",
@@ -111,10 +114,30 @@ def _to_strftime(pattern: str) -> str:
 
 
 def checked_bucket(bucket: Any) -> str:
-    """`bucket` if it is a path below the directory; a record must not leave it."""
+    """`bucket` if it is a path below the directory that its readers will look into.
+
+    Asked before the first record of a bucket is written: once a checkpoint covers a file there is
+    no way back, and it must be possible to make it visible.
+    """
     if not isinstance(bucket, str):
         raise RecordError(f"a bucket is a string, not a {type(bucket).__name__}")
+    if not bucket:
+        return bucket
+    if not bucket.isprintable():
+        # Also half characters, which no file system can be told.
+        raise RecordError(f"the bucket {bucket!r} has characters that cannot be printed")
     parts = bucket.split("/")
-    if bucket and any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise RecordError(f"{bucket!r} is not a path below the sink's directory")
+    if any(part in ("", ".", "..") for part in parts):
+        raise RecordError(f"the bucket {bucket!r} is not a path below the sink's directory")
+    if any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts):
+        raise RecordError(
+            f"the bucket {bucket!r} would not be read: Spark and others pass over folders whose "
+            "names begin with a dot or an underscore"
+        )
+    longest = max(len(part.encode()) for part in parts)
+    if longest > _LONGEST_NAME or len(bucket.encode()) > _LONGEST_PATH:
+        raise RecordError(
+            f"the bucket {bucket[:40]!r}... is too long: a path has at most {_LONGEST_PATH} bytes, "
+            f"and a name in it {_LONGEST_NAME}"
+        )
     return bucket

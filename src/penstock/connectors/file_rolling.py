@@ -12,7 +12,8 @@ class RollingPolicy:
     """Ends a file at a size, an age, or after a time without records; at checkpoints in any case.
 
     Files end at every checkpoint because that is what makes them visible. So these are upper
-    limits: a file may be smaller and younger, never much larger or older.
+    limits: a file may be smaller and younger, never much larger or older. Why no file goes on over
+    a checkpoint is in docs/adr/0011.
     """
 
     part_size: int | None = None
@@ -58,8 +59,13 @@ class OutputFileConfig:
         for text in (self.part_prefix, self.part_suffix):
             if "/" in text or "\0" in text:
                 raise ProgramError(f"{text!r} cannot be part of a file's name")
-        if not self.part_prefix or self.part_prefix.startswith("."):
-            raise ProgramError("a part prefix is a name that does not begin with a dot")
+        if not self.part_prefix or self.part_prefix.startswith((".", "_")):
+            raise ProgramError(
+                f"{self.part_prefix!r} is no part prefix: it must be a name that does not begin "
+                "with a dot or an underscore, because Spark and others pass over such files"
+            )
+        if self.part_suffix.endswith("._COPYING_"):
+            raise ProgramError("Spark passes over files that end in ._COPYING_")
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:

@@ -3,17 +3,19 @@
 While it is written a file is called ``.part-....inprogress`` and lies in the sink's directory,
 whatever its bucket. At the barrier it is synced, closed and named in the checkpoint, with the name
 it is to have; once that is complete it is renamed: into its bucket's folder, without the leading
-dot. Readers that skip dot files, as Spark does, never see a half file.
+dot. Readers that skip dot files, as Spark does, never see a half file. On S3, where nothing can be
+renamed, it is an upload until then, and is completed (`penstock.connectors.file_multipart`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.common.filesystem import AppendStream, FileSystem, filesystem_for
+from penstock.common.filesystem import FileSystem
 from penstock.common.plain import Plain
 from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory
 from penstock.connectors.file_buckets import (
@@ -27,7 +29,17 @@ from penstock.connectors.file_compaction import (
     FileCompactor,
     FileCompactStrategy,
 )
+from penstock.connectors.file_multipart import MultipartCommitter, MultipartParts
+from penstock.connectors.file_parts import (
+    SUFFIX,
+    PartStorage,
+    PartStream,
+    RenamedParts,
+    is_unfinished,
+    renaming_filesystem,
+)
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
+from penstock.connectors.s3_uploads import uploads_for
 from penstock.connectors.sink import (
     Committer,
     CommitterContext,
@@ -36,13 +48,6 @@ from penstock.connectors.sink import (
     WriterContext,
 )
 from penstock.errors import SinkError, StorageError
-
-_SUFFIX = ".inprogress"
-_MOST_OPEN = 64
-"""Files of a writer that are open at most: so many written to, and so many ended.
-
-Those that ended are synced by the next checkpoint, off the loop; only what is too many is before.
-"""
 
 
 @dataclass(frozen=True)
@@ -68,22 +73,31 @@ class PartFileSink(Sink):
         return _FileWriter(self._settings, context)
 
     def create_committer(self, context: CommitterContext) -> Committer:
-        fs, directory = filesystem_for(self._settings.directory)
-        prefix = self._settings.names.part_prefix
-        owner = _owner(prefix, context.job_id, context.uid)
+        owner = _owner(self._settings.names.part_prefix, context.job_id, context.uid)
+        uploads = uploads_for(self._settings.directory)
+        if uploads is not None:
+            return MultipartCommitter(uploads, owner.removeprefix("."), context.last_attempt)
+        fs, directory = renaming_filesystem(self._settings.directory)
         committer = _FileCommitter(fs, directory, owner, context.last_attempt)
         if self._settings.compaction is None:
             return committer
-        return _Both(
-            CompactingCommitter(fs, directory, owner, *self._settings.compaction), committer
-        )
+        compacting = CompactingCommitter(fs, directory, owner, *self._settings.compaction)
+        return _Both(compacting, committer)
 
 
 def _owner(prefix: str, job_id: str, uid: str) -> str:
-    """The start of the name of every unfinished file of one sink of one job."""
+    """The start of the name of every unfinished file of one sink of one job.
+
+    Finished ones, and uploads, are called the same without the dot.
+    """
     # A digest: uids that people choose often begin alike, and sinks may share a directory.
     sink = hashlib.sha256(f"{job_id} {uid}".encode()).hexdigest()[:8]
     return f".{prefix}-{job_id[:8]}-{sink}-"
+
+
+def _storage(directory: str) -> PartStorage:
+    uploads = uploads_for(directory)
+    return MultipartParts(uploads) if uploads is not None else RenamedParts(directory)
 
 
 class _Part:
@@ -92,48 +106,33 @@ class _Part:
     def __init__(
         self,
         bucket: str,
-        stream: AppendStream,
-        committable: dict[str, Plain],
+        stream: PartStream,
         writers: BulkWriterFactory,
         largest: int,
         now_ms: int,
     ) -> None:
-        self.committable = committable
+        self.stream = stream
         self.bucket = bucket
         self.begun_ms = self.last_ms = now_ms
         self.size = self.last_size = 0
         self.is_full = False
         self._largest = largest
-        self._stream: AppendStream | None = stream
         self.writer: BulkWriter = writers.create(self._write)
         self.writer.buffer_bytes = min(self.writer.buffer_bytes, largest)
         self.add_element = self.writer.add_element
 
     def _write(self, data: bytes) -> None:
-        # A writer that is given up half-way may still try to end its file, which nobody will see.
-        if self._stream is not None:
-            self._stream.write(data)
-            self.size += len(data)
-            self.is_full = self.size >= self._largest
-
-    def settle(self) -> None:
-        """Make it durable and close it; slow, and once is enough."""
-        if self._stream is not None:
-            self._stream.sync()
-            self.close()
-
-    def close(self) -> None:
-        if self._stream is not None:
-            stream, self._stream = self._stream, None
-            stream.close()
+        self.stream.write(data)
+        self.size += len(data)
+        self.is_full = self.size >= self._largest
 
 
 class _FileWriter(SinkWriter):
     def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
         self._settings = settings
-        self._fs, self._directory = filesystem_for(settings.directory)
+        self._storage = _storage(settings.directory)
         owner = _owner(settings.names.part_prefix, context.job_id, context.uid)
-        self._stem = f"{owner}{context.attempt}-{context.subtask}"
+        self._stem = f"{owner.removeprefix('.')}{context.attempt}-{context.subtask}"
         self._clock = context.clock
         self._context = BucketContext(context.clock)
         self._count = 0
@@ -156,7 +155,7 @@ class _FileWriter(SinkWriter):
         bucket = self._settings.buckets.get_bucket_id(value, self._context)
         part = self._parts.get(bucket)
         if part is None:
-            if len(self._parts) >= _MOST_OPEN:
+            if len(self._parts) >= self._storage.most_open:
                 # The oldest: buckets mostly follow time, or are too many for files of any size.
                 self._end(next(iter(self._parts.values())))
             part = self._parts[bucket] = self._begin(checked_bucket(bucket))
@@ -167,20 +166,19 @@ class _FileWriter(SinkWriter):
     def _begin(self, bucket: str) -> _Part:
         name = f"{self._stem}-{self._count}{self._settings.names.part_suffix}"
         self._count += 1
-        path = f"{self._directory}/{name}{_SUFFIX}"
-        folder = f"{self._directory}/{bucket}" if bucket else self._directory
-        committable: dict[str, Plain] = {"from": path, "to": f"{folder}/{name.removeprefix('.')}"}
-        stream = self._fs.append(path)
+        stream = self._storage.begin(name, bucket)
         writers, largest = self._settings.writers, self._settings.rolling.part_size or sys.maxsize
-        return _Part(bucket, stream, committable, writers, largest, self._clock.now_ms())
+        return _Part(bucket, stream, writers, largest, self._clock.now_ms())
 
     def _end(self, part: _Part) -> None:
         del self._parts[part.bucket]
         self._base = None
         self._ended.append(part)
         part.writer.finish()
-        if len(self._ended) >= _MOST_OPEN:
-            self._ended[-_MOST_OPEN].settle()
+        # Those that ended are settled by the next checkpoint, off the loop; only what is too many
+        # is before.
+        if len(self._ended) >= self._storage.most_open:
+            self._ended[-self._storage.most_open].stream.settle()
 
     def flush(self) -> None:
         now = self._clock.now_ms()
@@ -201,14 +199,19 @@ class _FileWriter(SinkWriter):
 
         def finish() -> list[Plain]:
             for part in ended:
-                part.settle()
-            return [{**part.committable, "size": part.size} for part in ended]
+                part.stream.end()
+            for part in ended:
+                part.stream.settle()
+            return [{**part.stream.committable(), "size": part.size} for part in ended]
 
         return finish
 
     def close(self) -> None:
         for part in (*self._parts.values(), *self._ended):
-            part.close()
+            # Nothing of it will be seen; a disk that is full says so again here.
+            with contextlib.suppress(StorageError):
+                part.stream.close()
+        self._storage.close()
 
 
 class _FileCommitter(Committer):
@@ -237,15 +240,9 @@ class _FileCommitter(Committer):
         kept = {part["from"] for part in keep}
         for name in self._fs.list(self._directory):
             path = f"{self._directory}/{name}"
-            if self._is_ours(name) and path not in kept:
+            ours = is_unfinished(name, self._owner, self._last_attempt)
+            if ours and name.endswith(SUFFIX) and path not in kept:
                 self._fs.delete(path)
-
-    def _is_ours(self, name: str) -> bool:
-        """Whether it is an unfinished file of an attempt that this committer answers for."""
-        if not name.startswith(self._owner) or not name.endswith(_SUFFIX):
-            return False
-        attempt = name.removeprefix(self._owner).split("-", 1)[0]
-        return not attempt.isdigit() or int(attempt) <= self._last_attempt
 
 
 class _Both(Committer):

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.common.typeinfo.base import shorten
 from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, Write
 from penstock.connectors.parquet_format import import_parquet
 from penstock.errors import ProgramError, RecordError
@@ -63,10 +64,14 @@ class _ParquetWriter(BulkWriter):
 
     def add_element(self, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise RecordError(f"a row of Parquet is a dict, not {type(value).__name__}")
+            raise RecordError(
+                f"a row of Parquet is a dict, not {type(value).__name__}: {shorten(value)}"
+            )
         unknown = [name for name in value if name not in self._names]
         if unknown:
-            raise RecordError(f"a record has columns that the schema has not: {unknown}")
+            raise RecordError(
+                f"a record has columns that the schema has not: {unknown}: {shorten(value)}"
+            )
         for name, column in self._columns.items():
             field = value.get(name)
             # A list or a dict may be changed by others before the row group is written.
@@ -80,10 +85,7 @@ class _ParquetWriter(BulkWriter):
 
         if not self._gathered:
             return
-        arrays = [
-            _array(pyarrow, name, self._columns[name], self._schema.field(name).type)
-            for name in self._schema.names
-        ]
+        arrays = [_array(pyarrow, self._columns[field.name], field) for field in self._schema]
         self._columns = {name: [] for name in self._columns}
         self._gathered = 0
         self._writer.write_table(pyarrow.Table.from_arrays(arrays, schema=self._schema))
@@ -93,11 +95,25 @@ class _ParquetWriter(BulkWriter):
         self._writer.close()
 
 
-def _array(pyarrow: Any, name: str, values: list[Any], kind: Any) -> Any:
+def _array(pyarrow: Any, values: list[Any], field: Any) -> Any:
     try:
-        return pyarrow.array(values, kind)
+        array = pyarrow.array(values, field.type)
     except (ValueError, TypeError, OverflowError) as error:
-        raise RecordError(f"column {name} cannot be written as {kind}: {error}") from error
+        # The rows of a group are converted together, for speed: the bad one is found afterwards.
+        for value in values:
+            try:
+                pyarrow.array([value], field.type)
+            except (ValueError, TypeError, OverflowError):
+                raise RecordError(
+                    f"a record's column {field.name} cannot be written as {field.type}: "
+                    f"{shorten(value)}"
+                ) from error
+        raise RecordError(
+            f"column {field.name} cannot be written as {field.type}: {error}"
+        ) from error
+    if array.null_count and not field.nullable:
+        raise RecordError(f"a record has no {field.name}, and the schema says that it must")
+    return array
 
 
 class _Stream(io.RawIOBase):

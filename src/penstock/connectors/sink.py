@@ -33,6 +33,10 @@ from penstock.common.plain import Plain
 from penstock.metrics import MetricGroup
 
 
+def _no_wake() -> None:
+    """Nobody to wake."""
+
+
 @dataclass(frozen=True)
 class WriterContext:
     """What a writer may know of where it runs."""
@@ -47,7 +51,7 @@ class WriterContext:
     """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
     emit_room: Callable[[], bool]
     """Whether the client keeps up with what was emitted."""
-    wake: Callable[[], None] = lambda: None
+    wake: Callable[[], None] = _no_wake
     """Tells the slot, from any thread, that `has_room` may have another answer now."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     """Where the writer registers metrics of its own; change them in the slot's thread only."""

@@ -26,10 +26,13 @@ def refuse_generator(called: Any, what: str) -> None:
         )
 
 
-def need_callable(value: Any, method: str, what: str) -> Callable[..., Any]:
+def need_callable(
+    value: Any, method: str, what: str, may_yield: bool = False
+) -> Callable[..., Any]:
     """The function that `value` is or has as `method`; ProgramError if it is neither."""
     bound = getattr(value, method, None)
-    refuse_generator(value if bound is None else bound, what)
+    if not may_yield:
+        refuse_generator(value if bound is None else bound, what)
     if bound is not None:
         return bound  # type: ignore[no-any-return]
     if not callable(value):

@@ -108,7 +108,7 @@ class JoinedWithWindow(_WithWindow):
         """A result for every pair: of a JoinFunction or a plain function one, of a
         FlatJoinFunction any number.
         """
-        call = need_callable(function, "join", "apply")
+        call = need_callable(function, "join", "apply", may_yield=True)
         flat = isinstance(function, FlatJoinFunction)
         joined = _Join(function, call, flat)
         return self._stream.apply(joined, output_type).name("Window Join")
@@ -119,7 +119,7 @@ class CoGroupedWithWindow(_WithWindow):
 
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Any number of results from the lists of the two streams' records."""
-        call = need_callable(function, "co_group", "apply")
+        call = need_callable(function, "co_group", "apply", may_yield=True)
         return self._stream.apply(_CoGroup(function, call), output_type).name("CoGroup")
 
 

@@ -32,6 +32,7 @@ class FunctionInitializationContext:
         return self._restored
 
     def get_operator_state_store(self) -> OperatorStateStore:
+        """The way to lists and maps that belong to the subtask."""
         return self._operator_states
 
     def get_keyed_state_store(self) -> KeyedStateStore:
@@ -47,6 +48,7 @@ class FunctionSnapshotContext:
     _timestamp: int
 
     def get_checkpoint_id(self) -> int:
+        """The number of the checkpoint."""
         return self._checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:

@@ -19,7 +19,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import CollectSink
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
-from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.testing.stages import (
     Alarms,
@@ -342,7 +342,7 @@ class ProgramBuilder:
         uid = f"one-of-the-sinks-{index}"
         encoder = MarkedLine(f"{index}|")
         # All file sinks write to one directory: they must not get in each other's way.
-        files = FileSink.for_row_format(f"{self._root}/out", encoder).build()
+        files = _file_sink(f"{self._root}/out", encoder, self._seed_of_sink(index, branch))
         same = branch.parallelism and rng.random() < 0.7
         parallelism = branch.parallelism if same else rng.randrange(1, self._widest + 1)
         added = branch.stream.sink_to(CollectSink() if collecting else files).uid(uid)
@@ -358,6 +358,28 @@ class ProgramBuilder:
             ordered=branch.ordered and parallelism == 1,
         )
         self.sinks.append(ExpectedSink(uid, None if collecting else encoder.mark, branch))
+
+    def _seed_of_sink(self, index: int, branch: Branch) -> random.Random:
+        """Chance of its own: how files are cut changes nothing else in the program."""
+        return random.Random(f"{index} {len(branch.records)} {len(self.lines)}")
+
+
+def _file_sink(directory: str, encoder: MarkedLine, rng: random.Random) -> FileSink:
+    builder: FileSink.BaseBuilder = FileSink.for_row_format(directory, encoder)
+    rolling = RollingPolicy(
+        rng.choice((None, None, 1, 40, 400)), rng.choice((None, 20)), rng.choice((None, 20))
+    )
+    builder = builder.with_rolling_policy(rolling).with_bucket_check_interval(10)
+    if rng.random() < 0.5:
+        builder = builder.with_bucket_assigner(OneFolder())
+    return builder.build()
+
+
+class OneFolder(BucketAssigner):
+    """All records to one folder, two levels down: what is in order stays so."""
+
+    def get_bucket_id(self, element: Any, context: Any) -> str:
+        return "day=1/hour=2"
 
 
 class MarkedLine:

@@ -12,7 +12,7 @@ from penstock.common.plain import Plain
 from penstock.connectors.kafka.enumerator import KafkaEnumerator
 from penstock.connectors.kafka.fetcher import Fetcher
 from penstock.connectors.kafka.offsets import EARLIEST, OffsetRule, OffsetsOfCluster, Partition
-from penstock.connectors.kafka.partitions import MissingError, Subscription, split_of
+from penstock.connectors.kafka.partitions import Subscription, split_of
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.records import Decoder, ValueDecoder
 from penstock.connectors.source import (
@@ -22,6 +22,7 @@ from penstock.connectors.source import (
     SourceReader,
     SplitEnumerator,
 )
+from penstock.errors import MissingPartitionError
 
 DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 
@@ -105,7 +106,9 @@ def _new_splits(
     """Splits of the partitions that are not known yet."""
     found = settings.subscription.find(settings.properties)
     for topic, number in sorted(known.difference(found)):
-        raise MissingError(f"topic {topic}, partition {number}: it is gone; was it deleted?")
+        raise MissingPartitionError(
+            f"topic {topic}, partition {number}: it is gone; was it deleted?"
+        )
     fresh = [partition for partition in found if partition not in known]
     offsets = OffsetsOfCluster(settings.properties, settings.group)
     starts = offsets.resolve(settings.start if first else OffsetRule(EARLIEST), fresh)

@@ -20,6 +20,7 @@ from penstock.connectors.csv_format import CsvFormat
 from penstock.connectors.csv_writer import CsvWriterFactory
 from penstock.connectors.file_buckets import BucketAssigner, BucketContext
 from penstock.connectors.file_compaction import FileCompactor, FileCompactStrategy
+from penstock.connectors.file_encoders import JsonLineEncoder
 from penstock.connectors.file_format import FileFormat
 from penstock.connectors.file_rolling import OutputFileConfig, RollingPolicy
 from penstock.connectors.file_sink import FileSinkSettings, PartFileSink
@@ -46,6 +47,7 @@ __all__ = [
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
+    "JsonLineEncoder",
     "OutputFileConfig",
     "ParquetWriterFactory",
     "RollingPolicy",
@@ -279,6 +281,11 @@ class FileSink(PartFileSink, SupportsPreprocessing):
                 raise ProgramError(
                     "files of a bulk format have a beginning and an end and cannot be "
                     "concatenated: use a row format, or the identical_file_compactor()"
+                )
+            if self._settings.directory.partition("://")[0] in ("s3", "s3a"):
+                raise ProgramError(
+                    "enable_compact(): parts on S3 are uploads and cannot be merged; take "
+                    "checkpoints less often for larger files"
                 )
             return self._with(compaction=(strategy, compactor))
 

@@ -48,10 +48,12 @@ class WindowAssigner(ABC, Generic[T, W]):
         """The time, and the way to state of the key."""
 
         @abstractmethod
-        def get_current_processing_time(self) -> int: ...
+        def get_current_processing_time(self) -> int:
+            """What the slot's clock shows, in milliseconds since the epoch."""
 
         @abstractmethod
-        def get_runtime_context(self) -> RuntimeContext: ...
+        def get_runtime_context(self) -> RuntimeContext:
+            """The context of the operator's subtask."""
 
     @abstractmethod
     def assign_windows(
@@ -79,7 +81,8 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         """Is told which windows become one."""
 
         @abstractmethod
-        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None: ...
+        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
+            """These windows become that one."""
 
     @abstractmethod
     def merge_windows(
@@ -93,6 +96,7 @@ class GlobalWindows(WindowAssigner[T, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows[Any]:
+        """The assigner; it has no settings."""
         return GlobalWindows()
 
     def assign_windows(

@@ -81,6 +81,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T, W]):
 
     @staticmethod
     def of(interval: Time) -> ContinuousEventTimeTrigger[Any, Any]:
+        """Fire every `interval` of event time."""
         return ContinuousEventTimeTrigger(interval.to_milliseconds())
 
     def on_element(
@@ -118,6 +119,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T, W]):
 
     @staticmethod
     def of(interval: Time) -> ContinuousProcessingTimeTrigger[Any, Any]:
+        """Fire every `interval` of processing time."""
         return ContinuousProcessingTimeTrigger(interval.to_milliseconds())
 
     def on_element(

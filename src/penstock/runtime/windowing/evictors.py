@@ -29,13 +29,16 @@ class Evictor(ABC):
         """The time."""
 
         @abstractmethod
-        def get_current_processing_time(self) -> int: ...
+        def get_current_processing_time(self) -> int:
+            """What the slot's clock shows, in milliseconds since the epoch."""
 
         @abstractmethod
-        def get_metric_group(self) -> MetricGroup: ...
+        def get_metric_group(self) -> MetricGroup:
+            """Where the evictor registers metrics."""
 
         @abstractmethod
-        def get_current_watermark(self) -> int: ...
+        def get_current_watermark(self) -> int:
+            """How far event time has come."""
 
     @abstractmethod
     def evict_before(
@@ -97,6 +100,7 @@ class CountEvictor(_OnceEvictor):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        """Keep the last so many records."""
         return CountEvictor(max_count, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue]) -> None:
@@ -112,6 +116,7 @@ class TimeEvictor(_OnceEvictor):
 
     @staticmethod
     def of(window_size: Any, do_evict_after: bool = False) -> TimeEvictor:
+        """Keep the records of the last so much time."""
         return TimeEvictor(window_size, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue]) -> None:
@@ -148,6 +153,7 @@ class DeltaEvictor(_OnceEvictor):
         delta_function: Callable[[Any, Any], float],
         do_evict_after: bool = False,
     ) -> DeltaEvictor:
+        """Keep the records within `threshold` of the last one."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _evict(self, elements: list[TimestampedValue]) -> None:

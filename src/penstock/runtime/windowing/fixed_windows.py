@@ -187,6 +187,7 @@ class CountTumblingWindowAssigner(_CountWindows[T]):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner[Any]:
+        """Windows of so many records."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
@@ -212,6 +213,7 @@ class CountSlidingWindowAssigner(_CountWindows[T]):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner[Any]:
+        """Windows of so many records, one for every `slide` records."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(

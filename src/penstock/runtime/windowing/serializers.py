@@ -38,9 +38,11 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """Start and end, as two long integers."""
 
     def serialize(self, element: TimeWindow, stream: IO[bytes]) -> None:
+        """Write the window."""
         stream.write(_TIMES.pack(element.start, element.end))
 
     def deserialize(self, stream: IO[bytes]) -> TimeWindow:
+        """Read a window."""
         return TimeWindow(*_TIMES.unpack(stream.read(_TIMES.size)))
 
 
@@ -48,9 +50,11 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
     """The number, as a long integer."""
 
     def serialize(self, element: CountWindow, stream: IO[bytes]) -> None:
+        """Write the window."""
         stream.write(_NUMBER.pack(element.id))
 
     def deserialize(self, stream: IO[bytes]) -> CountWindow:
+        """Read a window."""
         return CountWindow(*_NUMBER.unpack(stream.read(_NUMBER.size)))
 
 
@@ -58,8 +62,10 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     """One byte: there is one such window only."""
 
     def serialize(self, element: GlobalWindow, stream: IO[bytes]) -> None:
+        """Write the window."""
         stream.write(b"\x00")
 
     def deserialize(self, stream: IO[bytes]) -> GlobalWindow:
+        """Read a window."""
         stream.read(1)
         return GlobalWindow.get()

@@ -114,6 +114,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap[T], _EventTime[T]):
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[Any]:
+        """The same with a gap that every record says."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -122,6 +123,7 @@ class DynamicProcessingTimeSessionWindows(_DynamicGap[T], _ProcessingTime[T]):
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[Any]:
+        """The same with a gap that every record says."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
@@ -130,10 +132,12 @@ class EventTimeSessionWindows(_FixedGap[T], _EventTime[T]):
 
     @staticmethod
     def with_gap(size: Any) -> EventTimeSessionWindows[Any]:
+        """A session ends after so much time without a record."""
         return EventTimeSessionWindows(check_length(size, "EventTimeSessionWindows", "gap"))
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[Any]:
+        """The same with a gap that every record says."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -142,10 +146,12 @@ class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTime[T]):
 
     @staticmethod
     def with_gap(size: Any) -> ProcessingTimeSessionWindows[Any]:
+        """A session ends after so much time without a record."""
         return ProcessingTimeSessionWindows(
             check_length(size, "ProcessingTimeSessionWindows", "gap")
         )
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[Any]:
+        """The same with a gap that every record says."""
         return DynamicProcessingTimeSessionWindows(extractor)

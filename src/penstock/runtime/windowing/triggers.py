@@ -46,25 +46,32 @@ class Trigger(ABC, Generic[T, W]):
         """Time, timers and state for the window in question."""
 
         @abstractmethod
-        def get_current_processing_time(self) -> int: ...
+        def get_current_processing_time(self) -> int:
+            """What the slot's clock shows, in milliseconds since the epoch."""
 
         @abstractmethod
-        def get_metric_group(self) -> MetricGroup: ...
+        def get_metric_group(self) -> MetricGroup:
+            """Where the trigger registers metrics."""
 
         @abstractmethod
-        def get_current_watermark(self) -> int: ...
+        def get_current_watermark(self) -> int:
+            """How far event time has come."""
 
         @abstractmethod
-        def register_processing_time_timer(self, time: int) -> None: ...
+        def register_processing_time_timer(self, time: int) -> None:
+            """Call `on_processing_time` for this window when the clock shows `time`."""
 
         @abstractmethod
-        def register_event_time_timer(self, time: int) -> None: ...
+        def register_event_time_timer(self, time: int) -> None:
+            """Call `on_event_time` for this window when the watermark reaches `time`."""
 
         @abstractmethod
-        def delete_processing_time_timer(self, time: int) -> None: ...
+        def delete_processing_time_timer(self, time: int) -> None:
+            """Forget that timer."""
 
         @abstractmethod
-        def delete_event_time_timer(self, time: int) -> None: ...
+        def delete_event_time_timer(self, time: int) -> None:
+            """Forget that timer."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
@@ -138,6 +145,7 @@ class EventTimeTrigger(QuietTrigger[T, W]):
 
     @staticmethod
     def create() -> EventTimeTrigger[Any, Any]:
+        """The trigger; it has no settings."""
         return EventTimeTrigger()
 
     def on_element(
@@ -169,6 +177,7 @@ class ProcessingTimeTrigger(QuietTrigger[T, W]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger[Any, Any]:
+        """The trigger; it has no settings."""
         return ProcessingTimeTrigger()
 
     def on_element(
@@ -202,6 +211,7 @@ class CountTrigger(QuietTrigger[T, W]):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger[Any, Any]:
+        """Fire when so many records have come."""
         return CountTrigger(window_size)
 
     def on_element(
@@ -236,6 +246,7 @@ class PurgingTrigger(Trigger[T, W]):
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger[Any, Any]:
+        """The trigger that purges whenever `nested_trigger` fires."""
         return PurgingTrigger(nested_trigger)
 
     @staticmethod
