@@ -12,7 +12,7 @@ import pytest
 
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.store import CheckpointStore
-from penstock.connectors.file_sink import _FileCommitter
+from penstock.connectors import file_sink
 from penstock.jobmanager import job
 from penstock.testing import takeovers
 from penstock.testing.faults import FaultRates
@@ -70,7 +70,7 @@ def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyP
 
     patch.setattr(CheckpointStore, "note_start", note_start)
     patch.setattr(CheckpointStore, "abandon", lambda self, checkpoint: True)
-    patch.setattr(_FileCommitter, "_is_ours", lambda self, name: name.startswith(self._owner))
+    patch.setattr(file_sink, "is_unfinished", lambda name, owner, last: name.startswith(owner))
 
 
 @pytest.mark.parametrize(
