@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import xml.dom.minidom
 from pathlib import Path
 
 import psutil
@@ -32,11 +33,12 @@ def run(name: str) -> list[str]:
 
 
 @pytest.mark.timeout(150)
-def test_the_fraud_counter_trips_once_for_the_busy_card() -> None:
-    lines = run("fraud_counter.py")
-    assert [line.partition("> ")[2] for line in lines] == [
-        "card-00: more than 10 payments within a minute"
-    ]
+def test_the_fraud_counter_trips_for_the_busy_card() -> None:
+    alarms = [line.partition("> ")[2] for line in run("fraud_counter.py")]
+    assert set(alarms) == {"card-00: more than 10 payments within a minute"}
+    # Forty payments a minute of that card for two and a half minutes; when a timer clears the
+    # count depends on how often watermarks come.
+    assert 1 <= len(alarms) <= 3
 
 
 @pytest.mark.timeout(150)
@@ -89,3 +91,20 @@ def _slots(driver: int) -> list[int]:
     below = psutil.Process(driver).children(recursive=True)
     workers = [p for p in below if "python" in p.name() and not p.children()]
     return [worker.pid for worker in workers if is_slot(worker.pid)]
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_ends_exact_and_draws_its_result(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "penstock.demo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Exact: all 48,000 payments" in ended.stdout
+    assert "kill -9 of slot" in ended.stdout
+    drawn = xml.dom.minidom.parse(str(tmp_path / "upi-per-minute.svg"))
+    assert len(drawn.getElementsByTagName("title")) == 8 * 7
