@@ -1,0 +1,140 @@
+"""Programs by event time whose answer a plain loop knows, for the simulator and for clusters.
+
+A case is a list of timestamped events with bounded disorder, a kind of window and a parallelism;
+its answer does not depend on the order in which records of different keys meet, nor on failures.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common import Duration, Time, WatermarkStrategy
+from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.data_generator import DataGeneratorSource
+from penstock.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+
+_KEYS = "abcde"
+KINDS = ("tumbling", "sliding", "session", "timer", "join")
+"""What a case may be about."""
+
+
+class _Bounds:
+    """Adds to what a window holds when it began and ended, by a window function's rules."""
+
+    def __call__(self, key: Any, window: Any, inputs: Any) -> Any:
+        return [(key, window.start, window.end, sum(value[2] for value in inputs))]
+
+
+class _Later(KeyedProcessFunction):
+    """A timer after every record; what fires is the record's time and the key."""
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 25)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), timestamp
+
+
+@dataclass(frozen=True)
+class EventCase:
+    """One program with its input and its answer."""
+
+    kind: str
+    parallelism: int
+    disorder: int
+    size: int
+    slide: int
+    events: tuple[tuple[str, int, int], ...]
+    """Key, timestamp and number, in the order in which they come."""
+
+    @staticmethod
+    def random(seed: int) -> EventCase:
+        """The case of a seed."""
+        rng = random.Random(seed)
+        disorder = rng.choice((0, 3, 20))
+        events = []
+        now = 1_000
+        for number in range(rng.randrange(1, 70)):
+            now += rng.choice((0, 1, 2, 5, 5, 40))
+            events.append((rng.choice(_KEYS), now - rng.randint(0, disorder), number))
+        slide = rng.choice((5, 10))
+        kind, parallelism = rng.choice(KINDS), rng.randint(1, 3)
+        size = slide * rng.randint(1, 4)
+        return EventCase(kind, parallelism, disorder, size, slide, tuple(events))
+
+    def build(self, env: StreamExecutionEnvironment, rate: float = 500) -> DataStream:
+        """The program; event time moves while it runs, since records come at a rate."""
+        events = self.events
+        env.set_parallelism(self.parallelism)
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+            Duration.of_millis(self.disorder)
+        ).with_timestamp_assigner(lambda value, _: value[1])
+        source = DataGeneratorSource(lambda n: events[n], len(events), rate)
+        # One reader: two would each see a part, and the slower one decide over lateness.
+        stream = env.from_source(source, strategy, "events").set_parallelism(1)
+        keyed = stream.rebalance().map(lambda value: value).key_by(lambda value: value[0])
+        if self.kind == "timer":
+            return keyed.process(_Later())
+        if self.kind == "join":
+            even = stream.filter(lambda value: value[2] % 2 == 0).key_by(lambda value: value[0])
+            bounds = Time.milliseconds(-self.slide), Time.milliseconds(self.size)
+            joined = even.interval_join(keyed).between(*bounds)
+            return joined.process(lambda left, right: (left[2], right[2]))
+        return keyed.window(self._assigner()).apply(_Bounds())
+
+    def _assigner(self) -> Any:
+        size, slide = Time.milliseconds(self.size), Time.milliseconds(self.slide)
+        if self.kind == "tumbling":
+            return TumblingEventTimeWindows.of(size)
+        if self.kind == "sliding":
+            return SlidingEventTimeWindows.of(size, slide)
+        return EventTimeSessionWindows.with_gap(size)
+
+    def answer(self) -> Counter[Any]:
+        """What must come out, as a multiset."""
+        if self.kind == "timer":
+            return Counter({(key, at + 25): 1 for key, at, _ in self.events})
+        if self.kind == "join":
+            pairs = itertools.product(self.events, self.events)
+            return Counter((left[2], right[2]) for left, right in pairs if self._meet(left, right))
+        sums: dict[tuple[str, int, int], int] = {}
+        parts = self._sessions() if self.kind == "session" else self._fixed()
+        for key, start, end, number in parts:
+            sums[key, start, end] = sums.get((key, start, end), 0) + number
+        return Counter((*window, total) for window, total in sums.items())
+
+    def _meet(self, left: tuple[str, int, int], right: tuple[str, int, int]) -> bool:
+        close = -self.slide <= right[1] - left[1] <= self.size
+        return left[0] == right[0] and left[2] % 2 == 0 and close
+
+    def _fixed(self) -> list[tuple[str, int, int, int]]:
+        slide = self.size if self.kind == "tumbling" else self.slide
+        found = []
+        for key, at, number in self.events:
+            start = at - at % slide
+            while start > at - self.size:
+                found.append((key, start, start + self.size, number))
+                start -= slide
+        return found
+
+    def _sessions(self) -> list[tuple[str, int, int, int]]:
+        found: list[tuple[str, int, int, int]] = []
+        for key in _KEYS:
+            mine = sorted((at, number) for k, at, number in self.events if k == key)
+            session: list[tuple[int, int]] = []
+            for at, number in [*mine, (1 << 62, 0)]:
+                # Windows that only touch are one session: the end of one is the start of the next.
+                if session and at > session[-1][0] + self.size:
+                    start, end = session[0][0], session[-1][0] + self.size
+                    found.extend((key, start, end, each) for _, each in session)
+                    session = []
+                session.append((at, number))
+        return found
