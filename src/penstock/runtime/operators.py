@@ -238,7 +238,9 @@ class RuntimeKeyedFunction(RuntimeFunction):
     ) -> None:
         super().__init__(node, info, clock)
         self.key_context = KeyContext()
-        self.state: KeyedStateBackend = HashMapBackend(self.key_context, info.max_parallelism)
+        self.state: KeyedStateBackend = HashMapBackend(
+            self.key_context, info.max_parallelism, clock
+        )
         self.backend = self.state
         self.groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)
         self.chain = SegmentChain(settings)

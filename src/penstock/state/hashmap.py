@@ -14,15 +14,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.clock import Clock, SystemClock
 from penstock.common.keys import key_group
 from penstock.common.typeinfo import TypeInformation
-from penstock.errors import StateError
 from penstock.state.backend import Captured
+from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.generations import Generations
-from penstock.state.kinds import ATOMIC, HASHMAP_STATES, KeyContext
-from penstock.state.schema import PICKLED, needs_pickle, schema_of, type_of
+from penstock.state.kinds import ATOMIC, KeyContext
+from penstock.state.schema import schema_of, type_of
 from penstock.state.segments import GroupBlock
 from penstock.state.table import StateTable
 
@@ -30,53 +31,25 @@ from penstock.state.table import StateTable
 class HashMapBackend:
     """The keyed state of one operator in one subtask."""
 
-    def __init__(self, key_context: KeyContext, max_parallelism: int) -> None:
-        self._key_context = key_context
+    def __init__(
+        self, key_context: KeyContext, max_parallelism: int, clock: Clock | None = None
+    ) -> None:
         self._max_parallelism = max_parallelism
         self._tables: dict[str, StateTable] = {}
-        self._types: dict[str, TypeInformation] = {}
-        self._bound: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._declared = Declarations(key_context, clock or SystemClock(), self.table)
 
     def get_state(self, descriptor: StateDescriptor) -> Any:
-        name, kind = descriptor.name, descriptor.kind
-        bound = self._bound.get(name)
-        if bound is not None:
-            if bound[0].describe() != descriptor.describe():
-                raise StateError(
-                    f"state {name!r} is declared twice: as {bound[0].describe()} and as "
-                    f"{descriptor.describe()}"
-                )
-            return bound[1]
-        table = self.table(name, kind)
-        self._declare(name, descriptor.stored_type())
-        state = HASHMAP_STATES[kind](self._key_context, table, descriptor)
-        self._bound[name] = (descriptor, state)
-        return state
-
-    def _declare(self, name: str, declared: TypeInformation) -> None:
-        saved = self._types.get(name, declared)
-        # What was pickled may be anything; whether it fits is seen when it is written.
-        undeclared = needs_pickle(schema_of(saved)) or needs_pickle(schema_of(declared))
-        if saved != declared and not undeclared:
-            raise StateError(
-                f"state {name!r} was saved with the type {saved} and is now declared with "
-                f"{declared}; give it a new name or declare it as it was"
-            )
-        self._types[name] = declared
+        return self._declared.bind(descriptor)
 
     def bound(self) -> dict[str, tuple[str, Any]]:
-        return {name: (d.kind, state) for name, (d, state) in self._bound.items()}
+        return self._declared.by_name()
 
     def table(self, name: str, kind: str) -> StateTable:
         """The table `name`, made if absent; StateError if it is there as another kind."""
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = StateTable(kind, {}, Generations())
-        elif table.kind != kind:
-            raise StateError(
-                f"state {name!r} was saved as {table.kind} state and is now declared as {kind} "
-                "state; give it a new name or declare it as it was"
-            )
+        check_kind(name, table, kind)
         return table
 
     def cut(self, checkpoint: int, full: bool) -> Captured:
@@ -90,20 +63,28 @@ class HashMapBackend:
         entries = table.entries
         removed: list[Any] = []
         if full:
-            keys, values = list(entries), list(entries.values())
+            keys, values = self._everything(name, entries)
         else:
             changed = table.changes.changed()
             keys = [key for key in changed if key in entries]
             values = [entries[key] for key in keys]
             if len(keys) < len(changed):
                 removed = [key for key in changed if key not in entries]
-        kind = self._types.get(name, PICKLED)
+        kind = self._declared.type_of(name)
         capture = _TableCapture(
             name, table.kind, kind, self._max_parallelism, keys, values, removed
         )
         if not _frozen(kind, values):
             capture.write()
         return capture
+
+    def _everything(self, name: str, entries: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+        prune = self._declared.prune_in_snapshots(name)
+        if prune is None:
+            return list(entries), list(entries.values())
+        left = {key: prune(stored) for key, stored in entries.items()}
+        left = {key: stored for key, stored in left.items() if stored is not None}
+        return list(left), list(left.values())
 
     def confirm(self, checkpoint: int) -> None:
         for table in self._tables.values():
@@ -112,7 +93,7 @@ class HashMapBackend:
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         for block in blocks:
             entries = self.table(block.state, block.kind).entries
-            self._types[block.state] = type_of(block.schema)
+            self._declared.restored(block.state, type_of(block.schema))
             keys, values, removed = decode_entries(block.payload)
             entries.update(zip(keys, values, strict=True))
             for key in removed:
