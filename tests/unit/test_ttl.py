@@ -75,7 +75,7 @@ class Expiring:
         self.clock.now = now
         self.context = KeyContext()
         self.context.key = "k"
-        self.backend = HashMapBackend(self.context, 128, self.clock)
+        self.backend = self.make(self.context, 128, self.clock)
         for blocks in deltas:
             self.backend.restore(decode_segment(encode_segment(blocks), range(128)))
         self.state = self.backend.get_state(declared)
@@ -94,6 +94,11 @@ class Expiring:
 
     def declared_kind(self):
         return f"expiring {self.backend.bound()['s'][0]}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_every_backend(make_state):
+    Expiring.make = staticmethod(make_state)
 
 
 FILL = {

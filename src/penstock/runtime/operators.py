@@ -16,6 +16,7 @@ from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.keys import NO_GROUP, UNION_GROUP, groups_of_subtask
 from penstock.common.plain import Plain
+from penstock.common.settings import StateSettings
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
 from penstock.errors import SinkError, StateError, StorageError
@@ -46,7 +47,7 @@ from penstock.runtime.functions import TimeDomain
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.backend import KeyedStateBackend
-from penstock.state.hashmap import HashMapBackend
+from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
 from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment
@@ -235,11 +236,12 @@ class RuntimeKeyedFunction(RuntimeFunction):
         info: SubtaskInfo,
         clock: Clock,
         settings: ChainSettings,
+        state: StateSettings,
     ) -> None:
         super().__init__(node, info, clock)
         self.key_context = KeyContext()
-        self.state: KeyedStateBackend = HashMapBackend(
-            self.key_context, info.max_parallelism, clock
+        self.state: KeyedStateBackend = make_backend(
+            self.key_context, info.max_parallelism, clock, state
         )
         self.backend = self.state
         self.groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)

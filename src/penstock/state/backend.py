@@ -64,7 +64,7 @@ class KeyedStateBackend(Protocol):
 class Captured:
     """Blocks that are ready or are made when they are gone through, part after part."""
 
-    def __init__(self, parts: Iterable[Callable[[], list[GroupBlock]]]) -> None:
+    def __init__(self, parts: Iterable[Callable[[], Iterable[GroupBlock]]]) -> None:
         self._parts = parts
 
     def __iter__(self) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.state.rocks_entries import RocksEntries
 from penstock.state.table import StateTable
 
 Prune = Callable[[Any], Any]
@@ -47,5 +48,9 @@ class Sweep:
 
 def entries_in_turn(entries: Any) -> Iterator[tuple[Any, Any]]:
     """The entries that there are, each with its value of the moment it is reached."""
+    if isinstance(entries, RocksEntries):
+        # Not by looking keys up, which would bring all of them into the cache.
+        yield from entries.in_turn()
+        return
     for key in list(entries):
         yield key, entries.get(key)
