@@ -6,8 +6,10 @@ checkpoints. So nothing is logged ahead and nothing is synchronised.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ class RocksDatabase:
 
     def __init__(self, settings: StateSettings) -> None:
         self._settings = settings
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._remove: Callable[[], Any] = lambda: None
         self._options: Any = None
         self._db: Any = None
 
@@ -91,14 +93,14 @@ class RocksDatabase:
         try:
             if settings.local_dir is not None:
                 Path(settings.local_dir).mkdir(parents=True, exist_ok=True)
-            self._folder = tempfile.TemporaryDirectory(
-                prefix="penstock-rocksdb-", dir=settings.local_dir, ignore_cleanup_errors=True
-            )
+            folder = tempfile.mkdtemp(prefix="penstock-rocksdb-", dir=settings.local_dir)
         except OSError as error:
             raise ConfigurationError(
                 f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
             ) from error
-        db: Any = Rdict(self._folder.name, options)
+        # Also where nobody closes it, because its slot was given up.
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        db: Any = Rdict(folder, options)
         unlogged: Any = WriteOptions()
         unlogged.disable_wal = True
         db.set_write_options(unlogged)
@@ -127,8 +129,7 @@ class RocksDatabase:
         if self._db is not None:
             self._db.close()
             self._db = None
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._remove()
 
 
 def _tune(options: Any, settings: StateSettings) -> None:
