@@ -50,7 +50,7 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
 from penstock.state.operator_state import OperatorStateBackend
-from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment
+from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment, origin_of
 from penstock.state.timers import TimerQueue
 
 
@@ -244,6 +244,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
             self.key_context, info.max_parallelism, clock, state
         )
         self.backend = self.state
+        self.origin = replace(self.origin, backend=state.backend)
         self.groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)
         self.chain = SegmentChain(settings)
 
@@ -252,7 +253,12 @@ class RuntimeKeyedFunction(RuntimeFunction):
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
         for handle in keyed:
             if handle.overlaps(self.groups):
-                self.state.restore(decode_segment(_read(handle, store), self.groups))
+                data = _read(handle, store)
+                try:
+                    origin_of(data).check_backend(self.origin.backend)
+                    self.state.restore(decode_segment(data, self.groups))
+                except StateError as error:
+                    raise located(self.node.name, error) from error
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self.groups.start, self.groups.stop - 1)
         if all((h.first_group, h.last_group) == own for h in keyed):
