@@ -161,27 +161,36 @@ class RocksEntries(dict[Any, Any]):
 
     def _evict(self, key: Any) -> None:
         """Make room: half of the cache, first what was not changed lately, but never `key`."""
-        current = self._changes.current
-        changed = set(current)
-        self.flush()
-        if key in changed:
-            current.add(key)
         self._set_limit()
+        lately = set(self._changes.current)
         surplus = _count(self) - self._limit // 2
         keys = [cached for cached in _cached_keys(self) if cached != key]
-        idle = [cached for cached in keys if cached not in changed]
-        leaving = idle[:surplus]
-        leaving += [cached for cached in keys if cached in changed][: surplus - len(leaving)]
-        for cached in leaving:
-            _pop(self, cached)
+        leaving = [cached for cached in keys if cached not in lately][:surplus]
+        if len(leaving) < surplus:
+            changed = [cached for cached in keys if cached in lately]
+            leaving += changed[: surplus - len(leaving)]
+        unwritten = self._unwritten
+        self._write([left for left in leaving if left in lately or left in unwritten])
+        unwritten |= lately
+        unwritten.difference_update(leaving)
+        self._changes.note()
+        if key in lately:
+            self._changes.current.add(key)
+        for left in leaving:
+            _pop(self, left)
 
     def flush(self) -> None:
         """Write everything that the database does not have yet; the cache stays as it is."""
-        changed = self._changes.current | self._unwritten
+        self._write(self._changes.current | self._unwritten)
+        self._unwritten.clear()
+        self._changes.note()
+
+    def _write(self, keys: Iterable[Any]) -> None:
+        """Write the removals there were, and the values of those of `keys` that are cached."""
         gone = [self.encode(key) for key in self._removed if _get(self, key, ABSENT) is ABSENT]
         puts = [
             (self.encode(key), self._pickled(key, value))
-            for key in changed
+            for key in keys
             if (value := _get(self, key, ABSENT)) is not ABSENT
         ]
         if puts or gone:
@@ -189,8 +198,6 @@ class RocksEntries(dict[Any, Any]):
         self._seen += len(puts)
         self._seen_bytes += sum(len(data) for _, data in puts)
         self._removed.clear()
-        self._unwritten.clear()
-        self._changes.note()
 
     def _pickled(self, key: Any, value: Any) -> bytes:
         try:
