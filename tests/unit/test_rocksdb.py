@@ -154,15 +154,16 @@ def test_a_cut_can_be_stored_after_the_backend_was_closed(rocks):
     assert len(list(captured)) > 100
 
 
-def test_how_large_it_is_and_how_well_its_cache_does_can_be_asked(rocks):
-    database = rocks.backend.database
-    assert (database.size(), database.block_cache_hits()) == (0, None)
+def test_how_large_it_is_and_how_well_it_does_can_be_asked(rocks):
+    gauges = rocks.backend.gauges()
+    assert [gauge() for gauge in gauges.values()] == [0, 0, 0]
     for key in range(20_000):
         rocks.count(key).update(key)
     for key in range(0, 20_000, 5):
         rocks.count(key).value()
-    assert database.size() > 100_000
-    assert 0 < database.block_cache_hits() <= 1
+    assert gauges["rocksdb.size"]() > 100_000
+    assert 0 < gauges["rocksdb.blockCacheHitRatio"]() <= 1
+    assert gauges["rocksdb.meanReadMicros"]() > 0
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch):

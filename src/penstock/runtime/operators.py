@@ -273,6 +273,8 @@ class RuntimeKeyedFunction(RuntimeFunction):
             TimerQueue(self.state.table("__event_timers", "timers")),
         )
         self.times.watermark = restored
+        for name, gauge in self.state.gauges().items():
+            self.report.metrics.gauge(name, gauge)
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()

@@ -56,6 +56,10 @@ class KeyedStateBackend(Protocol):
         """Apply blocks, oldest first, before any state is declared. They count as settled."""
         ...
 
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """What can be told of the backend at any time, by the names of metrics."""
+        ...
+
     def close(self) -> None:
         """Release everything."""
         ...

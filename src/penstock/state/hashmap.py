@@ -7,7 +7,7 @@ noted beside it, and only those are written at a checkpoint, in their key groups
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.clock import Clock, SystemClock
@@ -88,6 +88,10 @@ class HashMapBackend:
             entries.update(zip(keys, values, strict=True))
             for key in removed:
                 entries.pop(key, None)
+
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """Nothing: a dict knows its length and no more."""
+        return {}
 
     def close(self) -> None:
         """Nothing is held outside of this object."""

@@ -106,6 +106,14 @@ class RocksDatabase:
         db.set_write_options(unlogged)
         return db
 
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """What can be told of it at any time, by the names of metrics."""
+        return {
+            "rocksdb.size": self.size,
+            "rocksdb.blockCacheHitRatio": self.block_cache_hit_ratio,
+            "rocksdb.meanReadMicros": self.mean_read_micros,
+        }
+
     def size(self) -> int:
         """The bytes in its files and in its write buffers."""
         if self._db is None:
@@ -113,16 +121,25 @@ class RocksDatabase:
         names = ("rocksdb.total-sst-files-size", "rocksdb.cur-size-all-mem-tables")
         return sum(self._db.property_int_value(name) or 0 for name in names)
 
-    def block_cache_hits(self) -> float | None:
-        """The part of reads of blocks that the block cache served; None before the first."""
+    def mean_read_micros(self) -> float:
+        """How long a read takes on average, in microseconds; 0 before the first."""
+        reads = self._statistic("rocksdb.db.get.micros", "COUNT")
+        return self._statistic("rocksdb.db.get.micros", "SUM") / reads if reads else 0.0
+
+    def block_cache_hit_ratio(self) -> float:
+        """The part of reads of blocks that the block cache served; 0 before the first."""
+        hits = self._statistic("rocksdb.block.cache.hit", "COUNT")
+        reads = hits + self._statistic("rocksdb.block.cache.miss", "COUNT")
+        return hits / reads if reads else 0.0
+
+    def _statistic(self, name: str, column: str) -> float:
+        """From lines such as `name COUNT : 5 SUM : 7`."""
         statistics = None if self._options is None else self._options.get_statistics()
-        counts = dict.fromkeys(("rocksdb.block.cache.hit", "rocksdb.block.cache.miss"), 0)
         for line in (statistics or "").splitlines():
-            name, _, count = line.partition(" COUNT : ")
-            if name in counts:
-                counts[name] = int(count)
-        hits, misses = counts.values()
-        return hits / (hits + misses) if hits + misses else None
+            words = line.split()
+            if words and words[0] == name:
+                return float(words[words.index(column) + 2])
+        return 0.0
 
     def close(self) -> None:
         """Close it and remove its files; a view that is still read keeps what it needs."""

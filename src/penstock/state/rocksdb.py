@@ -151,5 +151,8 @@ class RocksDBBackend:
             self._declared.restored(block.state, type_of(block.schema))
             self._tables[block.state][1].restore(*decode_entries(block.payload))
 
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        return self.database.gauges()
+
     def close(self) -> None:
         self.database.close()
