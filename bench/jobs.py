@@ -104,9 +104,10 @@ class LatencySink(Sink):
         return LatencyWriter(self._folder)
 
 
-def environment(folder: str) -> StreamExecutionEnvironment:
-    """Parallelism 2, a checkpoint every second into `folder`."""
+def environment(folder: str, **more: str) -> StreamExecutionEnvironment:
+    """Parallelism 2, a checkpoint every second into `folder`; `more` are keys with `_` for `.`."""
     settings = {
+        **{key.replace("_", "."): value for key, value in more.items()},
         "parallelism.default": PARALLELISM,
         "execution.checkpointing.interval": "1s",
         "execution.checkpointing.dir": f"file://{folder}/checkpoints",

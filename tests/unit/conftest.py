@@ -9,7 +9,8 @@ import cloudpickle
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from penstock.common.settings import RuntimeSettings
+from penstock.common.clock import SystemClock
+from penstock.common.settings import RuntimeSettings, StateSettings
 from penstock.connectors.source import EnumeratorContext
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.execution_graph import SubtaskId, build_execution_graph
@@ -29,10 +30,36 @@ from penstock.network.messages import (
 )
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.slot import Slot
+from penstock.state.choice import make_backend
 
 # On a busy machine an example may take long without anything being wrong.
 hypothesis_settings.register_profile("no deadline", deadline=None)
 hypothesis_settings.load_profile("no deadline")
+
+
+BACKENDS = {
+    "hashmap": StateSettings(),
+    "rocksdb": StateSettings("rocksdb"),
+    # A cache of one entry per table: nearly every access goes to the database.
+    "rocksdb, no memory": StateSettings("rocksdb", managed=0),
+}
+
+
+@pytest.fixture(scope="module", params=list(BACKENDS))
+def make_state(request):
+    """Makes backends of keyed state, of every kind in turn; closes them when they are old."""
+    made = deque()
+
+    def make(context, max_parallelism, clock=None):
+        settings = BACKENDS[request.param]
+        made.append(make_backend(context, max_parallelism, clock or SystemClock(), settings))
+        if len(made) > 40:
+            made.popleft().close()
+        return made[-1]
+
+    yield make
+    for backend in made:
+        backend.close()
 
 
 class Clock:

@@ -253,6 +253,19 @@ def test_checkpoints_of_its_own_go_before_a_path(failed_once: LocalEnvironment) 
     assert told == [f"job sums has checkpoints of its own, so {path} is not used"]
 
 
+def test_another_state_backend_is_refused_and_the_same_goes_on(
+    failed_once: LocalEnvironment,
+) -> None:
+    failed_once._configuration.set_string("state.backend.type", "rocksdb")
+    with pytest.raises(JobFailedError) as failed:
+        sums(failed_once, 3_000)
+    expected = "written on the state backend 'hashmap' and the job runs on 'rocksdb'"
+    assert expected in str(failed.value.__cause__ or failed.value)
+    failed_once._configuration.set_string("state.backend.type", "hashmap")
+    sums(failed_once, 3_000)
+    assert lines(failed_once) == EXPECTED, "nothing was lost by the attempt"
+
+
 @pytest.mark.parametrize("damage", ["flipped bit", "missing segment", "empty manifest"])
 def test_damage_is_told_and_the_one_before_is_used(
     failed_once: LocalEnvironment, damage: str

@@ -18,7 +18,6 @@ from penstock.runtime.compaction import Compaction
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.compaction import Merge, plan
 from penstock.state.entries import decode_entries
-from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import Origin, decode_segment, encode_segment
 
@@ -88,7 +87,7 @@ class Live:
 
     def __init__(self):
         self.context = KeyContext()
-        self.backend = HashMapBackend(self.context, 128)
+        self.backend = self.make(self.context, 128)
         self.checkpoint = 0
 
     def put(self, key, value):
@@ -116,6 +115,11 @@ class Live:
         for data in segments:
             live.backend.restore(decode_segment(data, GROUPS))
         return live.contents()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_every_backend(make_state):
+    Live.make = staticmethod(make_state)
 
 
 CHANGES = st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 99), max_size=5)

@@ -19,8 +19,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import StateError
-from penstock.state import hashmap
-from penstock.state.hashmap import HashMapBackend
+from penstock.state import capture
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import decode_segment, encode_segment
 
@@ -66,7 +65,7 @@ class Keyed:
     def __init__(self, max_parallelism=128):
         self.max_parallelism = max_parallelism
         self.context = KeyContext()
-        self.backend = HashMapBackend(self.context, max_parallelism)
+        self.backend = self.make(self.context, max_parallelism)
 
     def state(self, kind, key="k"):
         self.context.key = key
@@ -81,6 +80,11 @@ class Keyed:
         for blocks in deltas:
             keyed.backend.restore(decode_segment(encode_segment(blocks), groups))
         return keyed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_every_backend(make_state):
+    Keyed.make = staticmethod(make_state)
 
 
 @pytest.fixture
@@ -396,7 +400,7 @@ def test_values_that_cannot_change_are_written_after_the_cut(keyed, monkeypatch)
     state = keyed.backend.get_state(ValueStateDescriptor("x", Types.STRING()))
     state.update("before")
     with monkeypatch.context() as patch:
-        patch.setattr(hashmap, "encode_entries", not_yet)
+        patch.setattr(capture, "encode_entries", not_yet)
         captured = keyed.backend.cut(1, full=False)
     state.update("after")
     copy = Keyed.restored(list(captured))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.state.timers import TimerQueue
 
@@ -14,7 +14,7 @@ class Timers:
     """A queue on a table of a backend, as an operator has it."""
 
     def __init__(self, *deltas):
-        self.backend = HashMapBackend(KeyContext(), 128)
+        self.backend = self.make(KeyContext(), 128)
         for blocks in deltas:
             self.backend.restore(blocks)
         self.queue = TimerQueue(self.backend.table("timers", "timers"))
@@ -24,6 +24,11 @@ class Timers:
         while (due := self.queue.pop_due(until)) is not None:
             fired.append(due)
         return fired
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_every_backend(make_state):
+    Timers.make = staticmethod(make_state)
 
 
 def test_timers_fire_in_the_order_of_their_timestamps():

@@ -35,6 +35,45 @@ def parse_duration_ms(text: str) -> int:
     return int(match[1]) * _UNITS_MS[unit]
 
 
+_UNITS_BYTES = {
+    **dict.fromkeys(["", "b", "byte", "bytes"], 1),
+    **dict.fromkeys(["k", "kb", "kib", "kibibytes"], 1 << 10),
+    **dict.fromkeys(["m", "mb", "mib", "mebibytes"], 1 << 20),
+    **dict.fromkeys(["g", "gb", "gib", "gibibytes"], 1 << 30),
+    **dict.fromkeys(["t", "tb", "tib", "tebibytes"], 1 << 40),
+}
+
+
+def parse_memory(text: str) -> int:
+    """A size as Flink writes it, in bytes; a bare number is bytes and `kb` is 1024 of them."""
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", str(text).lower())
+    if match is None or match[2] not in _UNITS_BYTES:
+        raise ValueError("expected a size such as 64 mb, 1g or 512 kb")
+    return int(match[1]) * _UNITS_BYTES[match[2]]
+
+
+def parse_state_backend(text: str) -> str:
+    """The name of a backend, or that of Flink's class for it."""
+    word = str(text).strip().rpartition(".")[2].lower()
+    for name, spellings in _STATE_BACKENDS.items():
+        if word in spellings:
+            return name
+    raise ValueError("expected hashmap or rocksdb")
+
+
+_STATE_BACKENDS = {
+    "hashmap": ("hashmap", "hashmapstatebackend", "hashmapstatebackendfactory"),
+    "rocksdb": ("rocksdb", "embeddedrocksdbstatebackend", "embeddedrocksdbstatebackendfactory"),
+}
+
+
+def parse_positive(text: str) -> int:
+    number = parse_int(text)
+    if number < 1:
+        raise ValueError("expected a number of at least 1")
+    return number
+
+
 def parse_int(text: str) -> int:
     try:
         return int(str(text).strip())
@@ -165,6 +204,26 @@ JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 CHECKPOINT_INCREMENTAL = Option(
     "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)
 )
+STATE_BACKEND = Option("state.backend.type", parse_state_backend, "hashmap", ("state.backend",))
+ROCKSDB_DIRECTORY: Option[str | None] = Option("state.backend.rocksdb.localdir", str, None)
+ROCKSDB_BLOCK_CACHE: Option[int | None] = Option(
+    "state.backend.rocksdb.block.cache-size", parse_memory, None
+)
+ROCKSDB_WRITE_BUFFER: Option[int | None] = Option(
+    "state.backend.rocksdb.writebuffer.size", parse_memory, None
+)
+ROCKSDB_WRITE_BUFFERS = Option("state.backend.rocksdb.writebuffer.count", parse_positive, 2)
+ROCKSDB_PREDEFINED_OPTIONS = Option(
+    "state.backend.rocksdb.predefined-options",
+    one_of(
+        "DEFAULT",
+        "SPINNING_DISK_OPTIMIZED",
+        "SPINNING_DISK_OPTIMIZED_HIGH_MEM",
+        "FLASH_SSD_OPTIMIZED",
+    ),
+    "DEFAULT",
+)
+MANAGED_MEMORY = Option("taskmanager.memory.managed.size", parse_memory, 256 << 20)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",
     one_of("none", "off", "disable", "fixed-delay", "exponential-delay", "failure-rate"),

@@ -19,13 +19,18 @@ from penstock.common.config_options import (
     parse_boolean,
     parse_duration_ms,
     parse_int,
+    parse_memory,
+    parse_positive,
 )
 
 _TYPES: dict[Callable[[str], Any], str] = {
     parse_boolean: "boolean",
     parse_duration_ms: "duration",
     parse_int: "integer",
+    parse_memory: "size",
+    parse_positive: "integer",
 }
+_UNITS_BYTES = {"gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10}
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
 
 
@@ -146,6 +151,36 @@ MEANINGS = {
         "A checkpoint writes what changed since the last one and refers to the rest; `false`: "
         "everything, every time",
     ),
+    "state.backend.type": Meaning(
+        "What holds keyed state: live objects in memory, or RocksDB, for state that is larger "
+        '([state backends](state-backends.md); `pip install "penstock[rocksdb]"`)',
+        values="`hashmap` or `rocksdb`",
+    ),
+    "state.backend.rocksdb.localdir": Meaning(
+        "Where RocksDB keeps its files while a job runs; without it in the directory for "
+        "temporary files",
+        values="path",
+    ),
+    "state.backend.rocksdb.block.cache-size": Meaning(
+        "Memory of one keyed operator in one slot for blocks that were read from files; without "
+        "it a quarter of the operator's managed memory",
+    ),
+    "state.backend.rocksdb.writebuffer.size": Meaning(
+        "Memory of one of RocksDB's write buffers; without it they share a quarter of the "
+        "operator's managed memory",
+    ),
+    "state.backend.rocksdb.writebuffer.count": Meaning(
+        "How many write buffers a keyed operator has",
+    ),
+    "state.backend.rocksdb.predefined-options": Meaning(
+        "What kind of disk RocksDB is tuned for",
+        values="`DEFAULT`, `SPINNING_DISK_OPTIMIZED`, `SPINNING_DISK_OPTIMIZED_HIGH_MEM` or "
+        "`FLASH_SSD_OPTIMIZED`",
+    ),
+    "taskmanager.memory.managed.size": Meaning(
+        "Memory that the `rocksdb` backend may take in one slot, shared by its keyed operators: "
+        "half for live objects, the rest for RocksDB",
+    ),
     "restart-strategy.exponential-delay.initial-backoff": Meaning(
         "The time between the first failure and the next attempt",
     ),
@@ -254,4 +289,8 @@ def default_text(option: Option[Any]) -> str:
             if default and default % size == 0:
                 return f"`{default // size} {unit}`"
         return f"`{default} ms`"
+    if option.parse is parse_memory:
+        for unit, size in _UNITS_BYTES.items():
+            if default and default % size == 0:
+                return f"`{default // size} {unit}`"
     return f"`{default}`"

@@ -38,8 +38,13 @@ _MASK = 0xFFFFFFFF
 
 def key_group(key: Any, max_parallelism: int) -> int:
     """The key group of a key: a number in `range(max_parallelism)`."""
+    return group_of_encoding(encode_key(key), max_parallelism)
+
+
+def group_of_encoding(encoding: bytes, max_parallelism: int) -> int:
+    """The key group of the key that has this encoding."""
     # CRC spreads single bits badly over the low ones; the multiply-and-shift rounds mend that.
-    mixed = zlib.crc32(encode_key(key))
+    mixed = zlib.crc32(encoding)
     mixed = ((mixed ^ (mixed >> 16)) * 0x85EBCA6B) & _MASK
     mixed = ((mixed ^ (mixed >> 13)) * 0xC2B2AE35) & _MASK
     return (mixed ^ (mixed >> 16)) % max_parallelism

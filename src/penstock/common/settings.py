@@ -3,7 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class StateSettings:
+    """Where keyed state is held, and how much memory that may take; sizes are in bytes."""
+
+    backend: str = "hashmap"
+    local_dir: str | None = None
+    managed: int = 256 << 20
+    """What the `rocksdb` backend may take: half of it live objects, the rest RocksDB's."""
+    block_cache_size: int | None = None
+    write_buffer_size: int | None = None
+    write_buffers: int = 2
+    predefined_options: str = "DEFAULT"
+
+    def objects(self) -> int:
+        """For live objects."""
+        return self.managed // 2
+
+    def block_cache(self) -> int:
+        """For blocks of files that were read."""
+        return self.managed // 4 if self.block_cache_size is None else self.block_cache_size
+
+    def write_buffer(self) -> int:
+        """For one of the buffers that collect what is to be written."""
+        if self.write_buffer_size is not None:
+            return self.write_buffer_size
+        return self.managed // 4 // self.write_buffers
+
+    def shared_by(self, operators: int) -> StateSettings:
+        """The settings of one of so many operators that share the memory."""
+        return replace(self, managed=self.managed // max(operators, 1))
 
 
 @dataclass(frozen=True)
@@ -32,3 +64,4 @@ class RuntimeSettings:
     """So many pieces of state of about one size are merged into one."""
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     """What functions can ask for by `RuntimeContext.get_job_parameter`."""
+    state: StateSettings = field(default_factory=StateSettings)

@@ -48,6 +48,13 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from penstock.datastream.state_backend import (
+    CustomStateBackend,
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StateBackend,
+)
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
@@ -86,8 +93,10 @@ __all__ = [
     "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
+    "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
@@ -95,6 +104,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "GlobalWindow",
+    "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -106,6 +116,7 @@ __all__ = [
     "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
+    "PredefinedOptions",
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
@@ -114,6 +125,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",
+    "StateBackend",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
     "TimeDomain",

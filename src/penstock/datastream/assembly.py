@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
-from penstock.common.settings import RuntimeSettings
+from penstock.common.settings import RuntimeSettings, StateSettings
 from penstock.common.shipped_files import ShippedFile
 from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
@@ -20,6 +20,7 @@ from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
 from penstock.jobmanager.restart_options import restart_strategy
+from penstock.state.choice import check_available
 
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
@@ -104,4 +105,19 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         redact_records=options.REDACT_RECORDS.read(values),
         incremental=options.CHECKPOINT_INCREMENTAL.read(values),
         job_parameters=options.JOB_PARAMETERS.read(values),
+        state=_state(values),
+    )
+
+
+def _state(values: Mapping[str, str]) -> StateSettings:
+    backend = options.STATE_BACKEND.read(values)
+    check_available(backend)
+    return StateSettings(
+        backend,
+        options.ROCKSDB_DIRECTORY.read(values),
+        options.MANAGED_MEMORY.read(values),
+        options.ROCKSDB_BLOCK_CACHE.read(values),
+        options.ROCKSDB_WRITE_BUFFER.read(values),
+        options.ROCKSDB_WRITE_BUFFERS.read(values),
+        options.ROCKSDB_PREDEFINED_OPTIONS.read(values),
     )

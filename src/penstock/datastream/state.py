@@ -21,6 +21,7 @@ from penstock.state.interfaces import (
     ValueState,
 )
 from penstock.state.operator_state import OperatorStateStore
+from penstock.state.ttl_config import StateTtlConfig
 
 __all__ = [
     "AggregatingState",
@@ -38,6 +39,7 @@ __all__ = [
     "ReducingStateDescriptor",
     "State",
     "StateDescriptor",
+    "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",
 ]

@@ -37,6 +37,7 @@ from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.python_dependencies import required_packages
 from penstock.datastream.results import ClientResults, CloseableIterator
 from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
+from penstock.datastream.state_backend import StateBackend
 from penstock.datastream.streams import FOREVER_MS, DataStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import InvalidParallelismError, ProgramError
@@ -115,6 +116,13 @@ class StreamExecutionEnvironment(FilesOfEnvironment):
         """STREAMING, the only mode so far; others are a ConfigurationError."""
         options.RUNTIME_MODE.read({options.RUNTIME_MODE.key: execution_mode.name})
         return self._set(options.RUNTIME_MODE, execution_mode.name)
+
+    @deprecated("set the key state.backend.type")
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """What holds keyed state."""
+        for key, value in state_backend.configuration().items():
+            self._configuration.set_string(key, value)
+        return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.

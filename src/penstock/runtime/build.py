@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
+from penstock.common.settings import StateSettings
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
 from penstock.errors import FailureOrigin, PenstockError
@@ -262,8 +263,17 @@ class _Builder:
             calls = self._environment.calls or IoCalls(self._environment.io)
             return RuntimeAsync(node, info, clock, calls)
         if spec.keyed:
-            return RuntimeKeyedFunction(node, info, clock, self._chain_settings())
+            return RuntimeKeyedFunction(
+                node, info, clock, self._chain_settings(), self._state_settings()
+            )
         return RuntimeFunction(node, info, clock)
+
+    def _state_settings(self) -> StateSettings:
+        """The share that one keyed operator of this slot has in the memory for state."""
+        subtasks = self._graph.subtasks_of_slot(self._slot)
+        chains = [self._graph.job.vertex(subtask.vertex).nodes for subtask in subtasks]
+        keyed = sum(node.operator.keyed for chain in chains for node in chain)
+        return self._deploy.settings.state.shared_by(keyed)
 
     def _chain_settings(self) -> ChainSettings:
         settings, store = self._deploy.settings, self._deploy.store

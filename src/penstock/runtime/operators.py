@@ -16,6 +16,7 @@ from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.keys import NO_GROUP, UNION_GROUP, groups_of_subtask
 from penstock.common.plain import Plain
+from penstock.common.settings import StateSettings
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
 from penstock.errors import SinkError, StateError, StorageError
@@ -46,10 +47,10 @@ from penstock.runtime.functions import TimeDomain
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.backend import KeyedStateBackend
-from penstock.state.hashmap import HashMapBackend
+from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
 from penstock.state.operator_state import OperatorStateBackend
-from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment
+from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment, origin_of
 from penstock.state.timers import TimerQueue
 
 
@@ -237,11 +238,15 @@ class RuntimeKeyedFunction(RuntimeFunction):
         info: SubtaskInfo,
         clock: Clock,
         settings: ChainSettings,
+        state: StateSettings,
     ) -> None:
         super().__init__(node, info, clock)
         self.key_context = KeyContext()
-        self.state: KeyedStateBackend = HashMapBackend(self.key_context, info.max_parallelism)
+        self.state: KeyedStateBackend = make_backend(
+            self.key_context, info.max_parallelism, clock, state
+        )
         self.backend = self.state
+        self.origin = replace(self.origin, backend=state.backend)
         self.groups = groups_of_subtask(info.subtask, info.max_parallelism, info.parallelism)
         self.chain = SegmentChain(settings)
 
@@ -250,7 +255,12 @@ class RuntimeKeyedFunction(RuntimeFunction):
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
         for handle in keyed:
             if handle.overlaps(self.groups):
-                self.state.restore(decode_segment(_read(handle, store), self.groups))
+                data = _read(handle, store)
+                try:
+                    origin_of(data).check_backend(self.origin.backend)
+                    self.state.restore(decode_segment(data, self.groups))
+                except StateError as error:
+                    raise located(self.node.name, error) from error
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self.groups.start, self.groups.stop - 1)
         if all((h.first_group, h.last_group) == own for h in keyed):
@@ -265,6 +275,8 @@ class RuntimeKeyedFunction(RuntimeFunction):
             TimerQueue(self.state.table("__event_timers", "timers")),
         )
         self.times.watermark = restored
+        for name, gauge in self.state.gauges().items():
+            self.report.metrics.gauge(name, gauge)
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()

@@ -56,6 +56,10 @@ class KeyedStateBackend(Protocol):
         """Apply blocks, oldest first, before any state is declared. They count as settled."""
         ...
 
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """What can be told of the backend at any time, by the names of metrics."""
+        ...
+
     def close(self) -> None:
         """Release everything."""
         ...
@@ -64,7 +68,7 @@ class KeyedStateBackend(Protocol):
 class Captured:
     """Blocks that are ready or are made when they are gone through, part after part."""
 
-    def __init__(self, parts: Iterable[Callable[[], list[GroupBlock]]]) -> None:
+    def __init__(self, parts: Iterable[Callable[[], Iterable[GroupBlock]]]) -> None:
         self._parts = parts
 
     def __iter__(self) -> Any:

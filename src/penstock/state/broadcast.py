@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from penstock.common.keys import NO_GROUP
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
-from penstock.state.descriptors import MapStateDescriptor
+from penstock.state.descriptors import MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ReadOnlyBroadcastState
 from penstock.state.schema import PICKLED, schema_of
@@ -88,6 +88,7 @@ class BroadcastBackend:
     def declare(self, descriptor: MapStateDescriptor) -> None:
         """Have a state of this name, with what was restored of it."""
         name = descriptor.name
+        refuse_ttl(descriptor, "broadcast state")
         self._types[name] = descriptor.type_info
         if name not in self._entries:
             self._entries[name] = self._left_behind.pop(name, {})

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
+from penstock.common.typeinfo import (
+    ListTypeInfo,
+    MapTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
+from penstock.errors import StateError
+from penstock.state.ttl_config import StateTtlConfig
 
 
 @dataclass(frozen=True)
@@ -16,6 +24,8 @@ class StateDescriptor(ABC):
 
     name: str
     type_info: TypeInformation
+    ttl: StateTtlConfig | None = field(default=None, kw_only=True)
+    """How long entries live; None if they do not expire."""
 
     @property
     def kind(self) -> str:
@@ -26,13 +36,25 @@ class StateDescriptor(ABC):
         """The name."""
         return self.name
 
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let entries expire; to be called before the state is asked for."""
+        object.__setattr__(self, "ttl", ttl_config if ttl_config.is_enabled() else None)
+
+    def stored_kind(self) -> str:
+        """The kind of what is stored: with times, which entries that expire have beside them."""
+        return self.kind if self.ttl is None else f"expiring {self.kind}"
+
     def stored_type(self) -> TypeInformation:
         """The type of what is stored under one key."""
-        return self.type_info
+        return self._timed()
+
+    def _timed(self) -> TypeInformation:
+        """The declared type; of entries that expire with the time, as a pair."""
+        return self.type_info if self.ttl is None else TupleTypeInfo([self.type_info, Types.LONG()])
 
     def describe(self) -> str:
         """Kind and types: what two declarations of one state must agree on."""
-        return f"{self.kind} of {self.type_info}"
+        return f"{self.stored_kind()} of {self.type_info}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +75,7 @@ class ListStateDescriptor(StateDescriptor):
         object.__setattr__(self, "type_info", elem_type_info)
 
     def stored_type(self) -> TypeInformation:
-        return ListTypeInfo(self.type_info)
+        return ListTypeInfo(self._timed())
 
 
 @dataclass(frozen=True)
@@ -70,10 +92,10 @@ class MapStateDescriptor(StateDescriptor):
         object.__setattr__(self, "key_type_info", key_type_info)
 
     def stored_type(self) -> TypeInformation:
-        return MapTypeInfo(self.key_type_info, self.type_info)
+        return MapTypeInfo(self.key_type_info, self._timed())
 
     def describe(self) -> str:
-        return f"{self.kind} of {self.key_type_info}, {self.type_info}"
+        return f"{self.stored_kind()} of {self.key_type_info}, {self.type_info}"
 
 
 @dataclass(frozen=True)
@@ -107,3 +129,12 @@ class AggregatingStateDescriptor(StateDescriptor):
     def get_agg_function(self) -> Any:
         """The AggregateFunction."""
         return self.function
+
+
+def refuse_ttl(descriptor: StateDescriptor, where: str) -> None:
+    """StateError if the descriptor has a time to live, which only keyed state can have."""
+    if descriptor.ttl is not None:
+        raise StateError(
+            f"state {descriptor.name!r}: {where} has no time to live, only keyed state has; "
+            "remove enable_time_to_live from its descriptor"
+        )

@@ -20,16 +20,23 @@ from typing import Any
 class Generations:
     """The changed keys of one table, by the checkpoint that cut them off."""
 
-    __slots__ = ("_unconfirmed", "current")
+    __slots__ = ("_noted", "_unconfirmed", "current")
 
     def __init__(self) -> None:
         self.current: set[Any] = set()
+        self._noted: set[Any] = set()
         # Tuples: after the first checkpoint every key is in here, and a set takes four times that.
         self._unconfirmed: dict[int, tuple[Any, ...]] = {}
 
+    def note(self) -> None:
+        """Empty `current`, for whoever watches it, without ending the generation."""
+        self._noted |= self.current
+        self.current.clear()
+
     def end(self, checkpoint: int) -> None:
         """End the current generation at `checkpoint`."""
-        self._unconfirmed[checkpoint] = tuple(self.current)
+        self._unconfirmed[checkpoint] = tuple(self._noted | self.current)
+        self._noted.clear()
         # The set itself stays: states hold a reference to it.
         self.current.clear()
 

@@ -3,26 +3,22 @@
 One table per state maps keys to values of the subtask's key groups. The state objects that user
 functions hold work on the table directly, at the cost of a dict access; which keys changed is
 noted beside it, and only those are written at a checkpoint, in their key groups.
-
-A value that can change must be written while the loop stands still. Values that cannot are only
-*captured* then, as a list of references, and written off the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.common.keys import key_group
-from penstock.common.typeinfo import TypeInformation
-from penstock.errors import StateError
+from penstock.common.clock import Clock, SystemClock
 from penstock.state.backend import Captured
+from penstock.state.capture import TableCapture
+from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
-from penstock.state.entries import decode_entries, encode_entries, unwritable
+from penstock.state.entries import decode_entries
 from penstock.state.generations import Generations
-from penstock.state.kinds import ATOMIC, HASHMAP_STATES, KeyContext
-from penstock.state.schema import PICKLED, needs_pickle, schema_of, type_of
+from penstock.state.kinds import KeyContext
+from penstock.state.schema import type_of
 from penstock.state.segments import GroupBlock
 from penstock.state.table import StateTable
 
@@ -30,53 +26,25 @@ from penstock.state.table import StateTable
 class HashMapBackend:
     """The keyed state of one operator in one subtask."""
 
-    def __init__(self, key_context: KeyContext, max_parallelism: int) -> None:
-        self._key_context = key_context
+    def __init__(
+        self, key_context: KeyContext, max_parallelism: int, clock: Clock | None = None
+    ) -> None:
         self._max_parallelism = max_parallelism
         self._tables: dict[str, StateTable] = {}
-        self._types: dict[str, TypeInformation] = {}
-        self._bound: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._declared = Declarations(key_context, clock or SystemClock(), self.table)
 
     def get_state(self, descriptor: StateDescriptor) -> Any:
-        name, kind = descriptor.name, descriptor.kind
-        bound = self._bound.get(name)
-        if bound is not None:
-            if bound[0].describe() != descriptor.describe():
-                raise StateError(
-                    f"state {name!r} is declared twice: as {bound[0].describe()} and as "
-                    f"{descriptor.describe()}"
-                )
-            return bound[1]
-        table = self.table(name, kind)
-        self._declare(name, descriptor.stored_type())
-        state = HASHMAP_STATES[kind](self._key_context, table, descriptor)
-        self._bound[name] = (descriptor, state)
-        return state
-
-    def _declare(self, name: str, declared: TypeInformation) -> None:
-        saved = self._types.get(name, declared)
-        # What was pickled may be anything; whether it fits is seen when it is written.
-        undeclared = needs_pickle(schema_of(saved)) or needs_pickle(schema_of(declared))
-        if saved != declared and not undeclared:
-            raise StateError(
-                f"state {name!r} was saved with the type {saved} and is now declared with "
-                f"{declared}; give it a new name or declare it as it was"
-            )
-        self._types[name] = declared
+        return self._declared.bind(descriptor)
 
     def bound(self) -> dict[str, tuple[str, Any]]:
-        return {name: (d.kind, state) for name, (d, state) in self._bound.items()}
+        return self._declared.by_name()
 
     def table(self, name: str, kind: str) -> StateTable:
         """The table `name`, made if absent; StateError if it is there as another kind."""
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = StateTable(kind, {}, Generations())
-        elif table.kind != kind:
-            raise StateError(
-                f"state {name!r} was saved as {table.kind} state and is now declared as {kind} "
-                "state; give it a new name or declare it as it was"
-            )
+        check_kind(name, table, kind)
         return table
 
     def cut(self, checkpoint: int, full: bool) -> Captured:
@@ -86,24 +54,27 @@ class HashMapBackend:
         captures = [self._capture(name, table, full) for name, table in self._tables.items()]
         return Captured([capture.blocks for capture in captures])
 
-    def _capture(self, name: str, table: StateTable, full: bool) -> _TableCapture:
+    def _capture(self, name: str, table: StateTable, full: bool) -> TableCapture:
         entries = table.entries
         removed: list[Any] = []
         if full:
-            keys, values = list(entries), list(entries.values())
+            keys, values = self._everything(name, entries)
         else:
             changed = table.changes.changed()
             keys = [key for key in changed if key in entries]
             values = [entries[key] for key in keys]
             if len(keys) < len(changed):
                 removed = [key for key in changed if key not in entries]
-        kind = self._types.get(name, PICKLED)
-        capture = _TableCapture(
-            name, table.kind, kind, self._max_parallelism, keys, values, removed
-        )
-        if not _frozen(kind, values):
-            capture.write()
-        return capture
+        kind = self._declared.type_of(name)
+        return TableCapture.of(name, table.kind, kind, self._max_parallelism, keys, values, removed)
+
+    def _everything(self, name: str, entries: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+        prune = self._declared.prune_in_snapshots(name)
+        if prune is None:
+            return list(entries), list(entries.values())
+        left = {key: prune(stored) for key, stored in entries.items()}
+        left = {key: stored for key, stored in left.items() if stored is not None}
+        return list(left), list(left.values())
 
     def confirm(self, checkpoint: int) -> None:
         for table in self._tables.values():
@@ -112,59 +83,15 @@ class HashMapBackend:
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         for block in blocks:
             entries = self.table(block.state, block.kind).entries
-            self._types[block.state] = type_of(block.schema)
+            self._declared.restored(block.state, type_of(block.schema))
             keys, values, removed = decode_entries(block.payload)
             entries.update(zip(keys, values, strict=True))
             for key in removed:
                 entries.pop(key, None)
 
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """Nothing: a dict knows its length and no more."""
+        return {}
+
     def close(self) -> None:
         """Nothing is held outside of this object."""
-
-
-def _frozen(kind: TypeInformation, values: list[Any]) -> bool:
-    """Whether none of the values can change any more."""
-    types = set(map(type, values))
-    return types <= ATOMIC or (kind.is_immutable() and types <= ATOMIC | {tuple})
-
-
-@dataclass
-class _TableCapture:
-    """What of one table goes into a checkpoint: references until `write`, then blocks."""
-
-    name: str
-    kind: str
-    type_info: TypeInformation
-    max_parallelism: int
-    keys: list[Any]
-    values: list[Any]
-    removed: list[Any]
-    written: list[GroupBlock] | None = None
-
-    def blocks(self) -> list[GroupBlock]:
-        if self.written is None:
-            self.write()
-        assert self.written is not None
-        return self.written
-
-    def write(self) -> None:
-        schema = schema_of(self.type_info)
-        groups: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
-        most = self.max_parallelism
-        for key, value in zip(self.keys, self.values, strict=True):
-            keys, values, _ = groups.setdefault(key_group(key, most), ([], [], []))
-            keys.append(key)
-            values.append(value)
-        for key in self.removed:
-            groups.setdefault(key_group(key, most), ([], [], []))[2].append(key)
-        self.keys = self.values = self.removed = []
-        self.written = [
-            GroupBlock(self.name, self.kind, group, self._payload(*content), schema)
-            for group, content in sorted(groups.items(), key=lambda item: item[0])
-        ]
-
-    def _payload(self, keys: list[Any], values: list[Any], removed: list[Any]) -> bytes:
-        try:
-            return encode_entries(self.type_info, keys, values, removed)
-        except Exception as error:
-            raise unwritable(self.name, self.type_info, keys, values, error) from error

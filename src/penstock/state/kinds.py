@@ -54,10 +54,27 @@ NO_KEY = _NoKey()
 class KeyContext:
     """The key that the operator is working on."""
 
-    __slots__ = ("key",)
+    __slots__ = ("key", "steps")
 
     def __init__(self) -> None:
+        self.steps: list[Callable[[], None]] = []
         self.key: Any = NO_KEY
+
+    def on_every_key(self, step: Callable[[], None]) -> None:
+        """Call `step` from now on whenever a key is set, that is for every record."""
+        self.steps.append(step)
+        self.__class__ = _SteppingKeyContext
+
+
+class _SteppingKeyContext(KeyContext):
+    """The same with something to do for every key; apart, so that others pay nothing for it."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        for step in self.steps:
+            step()
 
 
 class _HashMapState:

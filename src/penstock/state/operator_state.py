@@ -18,7 +18,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
 from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.broadcast import BroadcastBackend
-from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor
+from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ListState
 from penstock.state.redistribution import copy_of, split, union
@@ -100,6 +100,7 @@ class OperatorStateBackend(OperatorStateStore):
 
     def _list(self, descriptor: ListStateDescriptor, kind: str) -> ListState[Any]:
         name = descriptor.name
+        refuse_ttl(descriptor, "operator state")
         found = self._lists.setdefault(name, _Declared(kind, descriptor.type_info))
         if found.kind != kind:
             raise StateError(

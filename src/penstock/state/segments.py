@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import CorruptCheckpointError
+from penstock.errors import CorruptCheckpointError, StateError
 from penstock.state.schema import PICKLED, Schema, needs_pickle, schema_of
 
 _HEADER = struct.Struct("<4sHI")
@@ -41,10 +41,21 @@ class GroupBlock:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which subtask wrote a segment, out of how many."""
+    """Which subtask wrote a segment, out of how many, and on which state backend."""
 
     subtask: int = 0
     parallelism: int = 1
+    backend: str = ""
+    """The only one that may read it; empty if any may."""
+
+    def check_backend(self, backend: str) -> None:
+        """StateError if a segment of this origin is not for `backend`."""
+        if self.backend not in ("", backend):
+            raise StateError(
+                f"its checkpoint was written on the state backend {self.backend!r} and the job "
+                f"runs on {backend!r}; set state.backend.type to {self.backend}, or go on from a "
+                "savepoint, which any backend reads"
+            )
 
 
 def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> bytes:

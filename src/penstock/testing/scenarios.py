@@ -18,7 +18,7 @@ from typing import Any
 from penstock.checkpoint.coordinator import CheckpointMode, CheckpointSettings
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.job_status import JobStatus
-from penstock.common.settings import RuntimeSettings
+from penstock.common.settings import RuntimeSettings, StateSettings
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.invocation import Invocation, invoked
 from penstock.jobmanager.job import Job
@@ -78,6 +78,7 @@ class Scenario:
             step_records=rng.choice((1, 2, 5, 64)),
             incremental=rng.random() < 0.9,
             compaction_fanout=rng.choice((2, 2, 3, 8)),
+            state=_state(random.Random(self.seed + 2)),
         )
         restart = FixedDelayRestart(2**31, rng.choice((0, 10, 1000)))
         return replace(
@@ -187,6 +188,13 @@ class Scenario:
         lines += [f"{completed} checkpoints completed, {failed} failed"]
         lines += [f"trace: {len(simulation.trace)} events, digest {simulation.digest()}"]
         return "\n".join(lines)
+
+
+def _state(rng: random.Random) -> StateSettings:
+    # With no memory nearly every access goes to the database.
+    return rng.choice(
+        (StateSettings(), StateSettings("rocksdb"), StateSettings("rocksdb", managed=0))
+    )
 
 
 def _rates(rng: random.Random) -> FaultRates:

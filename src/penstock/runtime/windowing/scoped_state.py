@@ -14,7 +14,7 @@ from penstock.errors import ProgramError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.functions import KeyedStateStore, RuntimeContext
 from penstock.runtime.windowing.windows import Window
-from penstock.state.descriptors import StateDescriptor
+from penstock.state.descriptors import StateDescriptor, refuse_ttl
 from penstock.state.kinds import HASHMAP_STATES
 from penstock.state.table import StateTable
 
@@ -48,7 +48,7 @@ class _View:
         return None if values is None else values.get((scope[1], self._name))
 
     def __contains__(self, scope: tuple[Any, Any]) -> bool:
-        return (scope[1], self._name) in self._entries.get(scope[0], ())
+        return (scope[1], self._name) in (self._entries.get(scope[0]) or ())
 
     def __getitem__(self, scope: tuple[Any, Any]) -> Any:
         return self._entries[scope[0]][scope[1], self._name]
@@ -79,6 +79,7 @@ class ScopedStates:
         """The state of the window in question; the same object for every window."""
         bound = self._bound.get(descriptor.name)
         if bound is None:
+            refuse_ttl(descriptor, "the state of a window, which goes with it,")
             view = _View(self._table, f"{self._owner}:{descriptor.name}")
             table: Any = StateTable(descriptor.kind, view, view)  # type: ignore[arg-type]
             scope: Any = self._scope

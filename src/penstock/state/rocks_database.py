@@ -1,0 +1,199 @@
+"""A RocksDB database for one operator in one subtask: made when something is first put into it.
+
+Its files are local and live no longer than the subtask's attempt: what must survive is in
+checkpoints. So nothing is logged ahead and nothing is synchronised.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.common.settings import StateSettings
+from penstock.errors import ConfigurationError, StateError
+
+_SMALLEST_BUFFER = 64 << 10
+_BLOOM_BITS = 10
+_CHUNK = 256
+
+
+class RocksDatabase:
+    """Bytes by bytes, in order."""
+
+    def __init__(self, settings: StateSettings) -> None:
+        self._settings = settings
+        self._remove: Callable[[], Any] = lambda: None
+        self._options: Any = None
+        self._db: Any = None
+
+    def get(self, key: bytes) -> bytes | None:
+        return None if self._db is None else self._db.get(key)
+
+    def write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
+        """All of it, or nothing of it."""
+        db = self._opened()
+        # Imported where it is used: only those who choose this backend need the package.
+        from rocksdict import WriteBatch
+
+        batch = WriteBatch(raw_mode=True)
+        for key in deletes:
+            batch.delete(key)
+        for key, value in puts:
+            batch.put(key, value)
+        try:
+            db.write(batch)
+        except Exception as error:
+            raise StateError(f"RocksDB cannot write to {db.path()}: {error}") from error
+
+    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What is there under keys that begin with `prefix`, in order.
+
+        It is read piece by piece: what is written meanwhile is found if it lies ahead.
+        """
+        start = prefix
+        while self._db is not None:
+            chunk: list[tuple[bytes, bytes]] = []
+            for key, value in self._db.items(from_key=start):
+                if not key.startswith(prefix) or len(chunk) == _CHUNK:
+                    break
+                chunk.append((key, value))
+            yield from chunk
+            if len(chunk) < _CHUNK:
+                return
+            start = chunk[-1][0] + b"\0"
+
+    def view(self) -> View:
+        """What is there now, unaffected by what is written later."""
+        return View(None if self._db is None else self._db.iter())
+
+    def _opened(self) -> Any:
+        if self._db is None:
+            self._db = self._open()
+        return self._db
+
+    def _open(self) -> Any:
+        from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteOptions
+
+        settings = self._settings
+        tables = BlockBasedOptions()
+        tables.set_block_cache(Cache(settings.block_cache()))
+        tables.set_bloom_filter(_BLOOM_BITS, False)
+        tables.set_cache_index_and_filter_blocks(True)
+        self._options = options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_block_based_table_factory(tables)
+        options.set_write_buffer_size(max(settings.write_buffer(), _SMALLEST_BUFFER))
+        options.set_max_write_buffer_number(settings.write_buffers)
+        _tune(options, settings)
+        options.enable_statistics()
+        try:
+            if settings.local_dir is not None:
+                Path(settings.local_dir).mkdir(parents=True, exist_ok=True)
+            folder = tempfile.mkdtemp(prefix="penstock-rocksdb-", dir=settings.local_dir)
+        except OSError as error:
+            raise ConfigurationError(
+                f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
+            ) from error
+        # Also where nobody closes it, because its slot was given up.
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        db: Any = Rdict(folder, options)
+        unlogged: Any = WriteOptions()
+        unlogged.disable_wal = True
+        db.set_write_options(unlogged)
+        return db
+
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """What can be told of it at any time, by the names of metrics."""
+        return {
+            "rocksdb.size": self.size,
+            "rocksdb.blockCacheHitRatio": self.block_cache_hit_ratio,
+            "rocksdb.meanReadMicros": self.mean_read_micros,
+        }
+
+    def size(self) -> int:
+        """The bytes in its files and in its write buffers."""
+        if self._db is None:
+            return 0
+        names = ("rocksdb.total-sst-files-size", "rocksdb.cur-size-all-mem-tables")
+        return sum(self._db.property_int_value(name) or 0 for name in names)
+
+    def mean_read_micros(self) -> float:
+        """How long a read takes on average, in microseconds; 0 before the first."""
+        reads = self._statistic("rocksdb.db.get.micros", "COUNT")
+        return self._statistic("rocksdb.db.get.micros", "SUM") / reads if reads else 0.0
+
+    def block_cache_hit_ratio(self) -> float:
+        """The part of reads of blocks that the block cache served; 0 before the first."""
+        hits = self._statistic("rocksdb.block.cache.hit", "COUNT")
+        reads = hits + self._statistic("rocksdb.block.cache.miss", "COUNT")
+        return hits / reads if reads else 0.0
+
+    def _statistic(self, name: str, column: str) -> float:
+        """From lines such as `name COUNT : 5 SUM : 7`."""
+        statistics = None if self._options is None else self._options.get_statistics()
+        for line in (statistics or "").splitlines():
+            words = line.split()
+            if words and words[0] == name:
+                return float(words[words.index(column) + 2])
+        return 0.0
+
+    def close(self) -> None:
+        """Close it and remove its files; a view that is still read keeps what it needs."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        self._remove()
+
+
+def _tune(options: Any, settings: StateSettings) -> None:
+    """Fit RocksDB to the kind of disk that it works on, as Flink's predefined options do."""
+    kind = settings.predefined_options
+    if kind == "DEFAULT":
+        return
+    options.increase_parallelism(4)
+    # Keeping all files open saves looking their index up again.
+    options.set_max_open_files(-1)
+    if kind.startswith("SPINNING_DISK"):
+        options.set_compaction_readahead_size(4 << 20)
+        options.set_level_compaction_dynamic_level_bytes(True)
+    if kind == "SPINNING_DISK_OPTIMIZED_HIGH_MEM":
+        options.set_target_file_size_base(256 << 20)
+        options.set_max_bytes_for_level_base(1 << 30)
+        options.set_min_write_buffer_number_to_merge(min(3, settings.write_buffers))
+
+
+class View:
+    """A database at one moment; may be used off the loop, by one thread.
+
+    It is a cursor: RocksDB lets one see what was there when it was made, wherever it is moved.
+    """
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What is there under keys that begin with `prefix`, in order."""
+        cursor = self._cursor
+        if cursor is None:
+            return
+        cursor.seek(prefix)
+        while cursor.valid() and (key := cursor.key()).startswith(prefix):
+            yield key, cursor.value()
+            cursor.next()
+        # A cursor that cannot go on looks as if it were at the end.
+        cursor.status()
+
+    def find(self, keys: list[bytes]) -> Iterator[bytes | None]:
+        """What is there under each of these keys."""
+        cursor = self._cursor
+        for key in keys:
+            if cursor is None:
+                yield None
+                continue
+            cursor.seek(key)
+            cursor.status()
+            yield cursor.value() if cursor.valid() and cursor.key() == key else None

@@ -1,0 +1,158 @@
+"""The `rocksdb` backend: keyed state that is larger than memory.
+
+Tables are in one RocksDB database per operator and subtask, each behind a cache of live objects
+(`rocks_entries`). State objects, windows and reductions work on a table as they do on a dict.
+Pending timers are live objects in memory as on the `hashmap` backend, because their order is.
+
+Checkpoints are those of the other backend, in blocks by state and key group: a delta is written
+from the cache, and from a view of the database for what has left it; a full one from a view, one
+key group after another.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from penstock.common.clock import Clock, SystemClock
+from penstock.common.settings import StateSettings
+from penstock.state.backend import Captured
+from penstock.state.capture import TableCapture, encode_block
+from penstock.state.declarations import Declarations, check_kind
+from penstock.state.descriptors import StateDescriptor
+from penstock.state.entries import decode_entries
+from penstock.state.generations import Generations
+from penstock.state.hashmap import HashMapBackend
+from penstock.state.kinds import KeyContext
+from penstock.state.rocks_database import RocksDatabase, View
+from penstock.state.rocks_entries import RocksEntries
+from penstock.state.schema import schema_of, type_of
+from penstock.state.segments import GroupBlock
+from penstock.state.table import StateTable
+
+TIMERS = "timers"
+_PREFIX_BYTES, _GROUP_AT = 4, 2
+
+
+class RocksDBBackend:
+    """The keyed state of one operator in one subtask."""
+
+    def __init__(
+        self,
+        key_context: KeyContext,
+        max_parallelism: int,
+        clock: Clock | None = None,
+        settings: StateSettings | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._settings = settings or StateSettings()
+        self._max_parallelism = max_parallelism
+        self.database = RocksDatabase(self._settings)
+        self._tables: dict[str, tuple[StateTable, RocksEntries]] = {}
+        self._timers = HashMapBackend(key_context, max_parallelism, clock)
+        self._declared = Declarations(key_context, clock, self.table)
+
+    def get_state(self, descriptor: StateDescriptor) -> Any:
+        return self._declared.bind(descriptor)
+
+    def bound(self) -> dict[str, tuple[str, Any]]:
+        return self._declared.by_name()
+
+    def table(self, name: str, kind: str) -> StateTable:
+        if kind == TIMERS:
+            return self._timers.table(name, kind)
+        if name not in self._tables:
+            changes = Generations()
+            number = len(self._tables)
+            entries = RocksEntries(name, number, self.database, changes, self._max_parallelism)
+            self._tables[name] = (StateTable(kind, entries, changes), entries)
+            for _, each in self._tables.values():
+                each.allow(self._settings.objects() // len(self._tables))
+        table, _ = self._tables[name]
+        check_kind(name, table, kind)
+        return table
+
+    def cut(self, checkpoint: int, full: bool) -> Captured:
+        # All generations end before anything is written, which may fail: none may be left out.
+        for _, entries in self._tables.values():
+            entries.end_generation(checkpoint)
+        timers = self._timers.cut(checkpoint, full)
+        if full:
+            for _, entries in self._tables.values():
+                entries.flush()
+        view = self.database.view()
+        parts: list[Callable[[], Iterable[GroupBlock]]] = [lambda: timers]
+        for number, name in enumerate(self._tables):
+            if full:
+                parts.append(self._everything(name, number, view))
+            else:
+                parts.extend(self._changes(name, view))
+        return Captured(parts)
+
+    def _changes(self, name: str, view: View) -> list[Callable[[], Iterable[GroupBlock]]]:
+        table, entries = self._tables[name]
+        keys, values, removed, elsewhere = entries.changed()
+        type_info = self._declared.type_of(name)
+
+        def capture(keys: list[Any], values: list[Any], removed: list[Any]) -> TableCapture:
+            most = self._max_parallelism
+            return TableCapture.of(name, table.kind, type_info, most, keys, values, removed)
+
+        def looked_up() -> Iterable[GroupBlock]:
+            kept, values, removed = [], [], []
+            places = sorted((entries.encode(key), key) for key in elsewhere)
+            for (_, key), data in zip(places, view.find([p for p, _ in places]), strict=True):
+                if data is None:
+                    removed.append(key)
+                else:
+                    kept.append(key)
+                    values.append(pickle.loads(data)[1])
+            return capture(kept, values, removed).blocks()
+
+        cached = capture(keys, values, removed)
+        return [cached.blocks, looked_up] if elsewhere else [cached.blocks]
+
+    def _everything(self, name: str, number: int, view: View) -> Callable[[], Iterator[GroupBlock]]:
+        table, _ = self._tables[name]
+        type_info = self._declared.type_of(name)
+        schema = schema_of(type_info)
+        prune = self._declared.prune_in_snapshots(name)
+
+        def blocks() -> Iterator[GroupBlock]:
+            items = view.items(number.to_bytes(_GROUP_AT, "big"))
+            for prefix, entries in groupby(items, lambda item: item[0][:_PREFIX_BYTES]):
+                keys, values = [], []
+                for _, data in entries:
+                    key, value = pickle.loads(data)
+                    value = value if prune is None else prune(value)
+                    if value is not None or prune is None:
+                        keys.append(key)
+                        values.append(value)
+                if keys:
+                    group = int.from_bytes(prefix[_GROUP_AT:], "big")
+                    payload = encode_block(name, type_info, keys, values, [])
+                    yield GroupBlock(name, table.kind, group, payload, schema)
+
+        return blocks
+
+    def confirm(self, checkpoint: int) -> None:
+        self._timers.confirm(checkpoint)
+        for table, _ in self._tables.values():
+            table.changes.confirm(checkpoint)
+
+    def restore(self, blocks: Iterable[GroupBlock]) -> None:
+        for block in blocks:
+            if block.kind == TIMERS:
+                self._timers.restore([block])
+                continue
+            self.table(block.state, block.kind)
+            self._declared.restored(block.state, type_of(block.schema))
+            self._tables[block.state][1].restore(*decode_entries(block.payload))
+
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        return self.database.gauges()
+
+    def close(self) -> None:
+        self.database.close()
