@@ -395,10 +395,12 @@ def test_a_killed_slot_is_launched_again(tmp_path: Path) -> None:
     job = env.execute_async()
     before = running(job, checkpoints=2)
     until(lambda: list(out.glob(".*")), "there is an unfinished file")
-    os.kill(before.slots[1][1], signal.SIGKILL)
+    killed = before.slots[1][1]
+    os.kill(killed, signal.SIGKILL)
     after = running(job, attempt=2, checkpoints=before.completed_checkpoints + 2)
     assert after.restarts == 1
-    assert not set(slot_pids(before)) & set(slot_pids(after))
+    # The other process left in good order, and Spark may have given it to a new slot.
+    assert killed not in slot_pids(after)
     stop.touch()
     job.get_job_execution_result().result(timeout=30)
     assert check_output(out, parallelism=2) > 0
