@@ -222,6 +222,12 @@ class SourceError(PenstockError):
     code = "SOURCE"
 
 
+class SourceMissingError(SourceError):
+    """What a source reads, such as a topic or a partition, is not there, or not there any more."""
+
+    code = "SOURCE_MISSING"
+
+
 class SinkError(PenstockError):
     """A sink could not prepare or commit its output."""
 

@@ -274,8 +274,8 @@ def test_timestamps_travel_where_the_engine_wants_them(broker: KafkaBroker, topi
     name = topic()
     write(broker, name, [{"value": "a", "timestamp": 77}])
     built = source(broker, name).set_bounded("latest").build()
-    built.timed = True
-    with Reading(built) as reading:
+    assert built.timed
+    with Reading(built, timed=True) as reading:
         assert reading.to_end() == [("a", 77)]
 
 

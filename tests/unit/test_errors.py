@@ -46,6 +46,7 @@ CODES = {
     "SinkError": "SINK",
     "SlotLostError": "SLOT_LOST",
     "SourceError": "SOURCE",
+    "SourceMissingError": "SOURCE_MISSING",
     "SparkLaunchError": "SPARK_LAUNCH",
     "StateError": "STATE",
     "StorageError": "STORAGE",

@@ -32,6 +32,10 @@ from penstock.common.clock import Clock
 from penstock.common.plain import Plain
 
 
+def _nobody() -> None:
+    """Wakes nobody: for a writer that no slot waits for."""
+
+
 @dataclass(frozen=True)
 class WriterContext:
     """What a writer may know of where it runs."""
@@ -46,7 +50,7 @@ class WriterContext:
     """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
     emit_room: Callable[[], bool]
     """Whether the client keeps up with what was emitted."""
-    wake: Callable[[], None] = lambda: None
+    wake: Callable[[], None] = _nobody
     """Tells the slot, from any thread, that `has_room` may have another answer now."""
 
 

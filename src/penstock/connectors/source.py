@@ -58,6 +58,8 @@ class ReaderContext:
     clock: Clock
     wake: Callable[[], None]
     """Tells the slot, from any thread, that `poll` has something to return."""
+    timed: bool = False
+    """Whether `poll` is to return pairs (value, timestamp); only for sources that are `timed`."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ class Source(ABC):
     """A place that records come from; it is pickled into the job."""
 
     timed = False
-    """Whether records have timestamps of their own: `poll` returns pairs (value, timestamp)."""
+    """Whether records have timestamps of their own. Readers give them on request: see
+    `ReaderContext.timed`, which says whether anything in the program asks for them."""
 
     @abstractmethod
     def create_enumerator(

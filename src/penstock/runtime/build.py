@@ -246,7 +246,7 @@ class _Builder:
         info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
-            return RuntimeSource(node, info, self._reader(spec, info, holder))
+            return RuntimeSource(node, info, self._reader(spec, subtask, info, holder))
         if isinstance(spec, SinkOperator):
             return RuntimeSink(node, info, self._writer(node, spec, subtask, info, holder))
         if isinstance(spec, TimestampsOperator):
@@ -263,13 +263,17 @@ class _Builder:
         readable = store is not None and not store.in_memory
         return ChainSettings(settings.incremental, readable, settings.compaction_fanout)
 
-    def _reader(self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask]) -> Any:
+    def _reader(
+        self, spec: SourceOperator, subtask: SubtaskId, info: SubtaskInfo, holder: list[Subtask]
+    ) -> Any:
         def wake() -> None:
             if holder:
                 holder[0].source_woken()
             self._environment.wake()
 
-        context = ReaderContext(info.subtask, info.parallelism, self._environment.clock, wake)
+        timed = self._graph.job.vertex(subtask.vertex).timed
+        clock = self._environment.clock
+        context = ReaderContext(info.subtask, info.parallelism, clock, wake, timed)
         return spec.source.create_reader(context)
 
     def _writer(

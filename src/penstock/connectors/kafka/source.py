@@ -12,7 +12,7 @@ from penstock.common.plain import Plain
 from penstock.connectors.kafka.enumerator import KafkaEnumerator
 from penstock.connectors.kafka.fetcher import Fetcher
 from penstock.connectors.kafka.offsets import EARLIEST, OffsetRule, OffsetsOfCluster, Partition
-from penstock.connectors.kafka.partitions import MissingError, Subscription, split_of
+from penstock.connectors.kafka.partitions import Subscription, split_of
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.records import Decoder, ValueDecoder
 from penstock.connectors.source import (
@@ -22,6 +22,7 @@ from penstock.connectors.source import (
     SourceReader,
     SplitEnumerator,
 )
+from penstock.errors import SourceMissingError
 
 DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 
@@ -65,7 +66,6 @@ class PartitionsSource(Source):
     """Reads partitions of Kafka topics."""
 
     timed = True
-    """Whether polls return pairs of a value and the message's timestamp."""
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self._settings = settings
@@ -85,7 +85,7 @@ class PartitionsSource(Source):
             lambda: Fetcher(self._consumer_settings(context), context.wake),
             settings.decoder.compiled(),
             settings.skip_bad_records,
-            self.timed,
+            context.timed,
             settings.group is not None and settings.commit_offsets,
         )
 
@@ -105,7 +105,7 @@ def _new_splits(
     """Splits of the partitions that are not known yet."""
     found = settings.subscription.find(settings.properties)
     for topic, number in sorted(known.difference(found)):
-        raise MissingError(f"topic {topic}, partition {number}: it is gone; was it deleted?")
+        raise SourceMissingError(f"topic {topic}, partition {number}: it is gone; was it deleted?")
     fresh = [partition for partition in found if partition not in known]
     offsets = OffsetsOfCluster(settings.properties, settings.group)
     starts = offsets.resolve(settings.start if first else OffsetRule(EARLIEST), fresh)
