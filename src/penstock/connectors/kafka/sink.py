@@ -41,6 +41,7 @@ class TopicSink(Sink):
 
     def __init__(self, settings: KafkaSinkSettings) -> None:
         self._settings = settings
+        self.timed = settings.messages.timestamp is None
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         settings = self._settings
