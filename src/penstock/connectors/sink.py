@@ -63,6 +63,8 @@ class CommitterContext:
     last_attempt: int = sys.maxsize
     """Attempts with higher numbers are those of a driver that has taken the job over: what they
     write is not this committer's to abort."""
+    checkpoint_interval_ms: int | None = None
+    """How often output is committed at best; None: when somebody asks for it, or at the end."""
 
 
 class SinkWriter(ABC):
