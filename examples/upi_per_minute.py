@@ -25,12 +25,9 @@ from penstock.datastream.connectors.kafka import (
 from penstock.datastream.window import TumblingEventTimeWindows
 
 
-def main(servers: str, payments: str, counts: str, folder: str, interval_ms: str = "30000") -> None:
-    settings = {"execution.checkpointing.dir": Path(folder).absolute().as_uri()}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(2)
-    env.enable_checkpointing(int(interval_ms), CheckpointingMode.EXACTLY_ONCE)
-
+def upi_per_minute(
+    env: StreamExecutionEnvironment, servers: str, payments: str, counts: str
+) -> None:
     source = (
         KafkaSource.builder()
         .set_bootstrap_servers(servers)
@@ -60,6 +57,14 @@ def main(servers: str, payments: str, counts: str, folder: str, interval_ms: str
         .sink_to(sink)
         .uid("counts")
     )
+
+
+def main(servers: str, payments: str, counts: str, folder: str, interval_ms: str = "30000") -> None:
+    settings = {"execution.checkpointing.dir": Path(folder).absolute().as_uri()}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(2)
+    env.enable_checkpointing(int(interval_ms), CheckpointingMode.EXACTLY_ONCE)
+    upi_per_minute(env, servers, payments, counts)
     env.execute("UPI per minute")
 
 

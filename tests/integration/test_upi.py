@@ -20,7 +20,7 @@ from kafka_parts import read_all, until, write
 
 from penstock.testing.kafka import KafkaBroker
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "upi_per_minute.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MINUTE_MS, PARTITIONS, PER_MINUTE = 60_000, 2, 400
 START_MS = 1_700_000_040_000
 MERCHANTS = ["Chai Point", "IRCTC", "Metro"]
@@ -74,7 +74,11 @@ def test_every_minute_is_counted_once_though_a_slot_is_killed(
     minutes = [payments(minute) for minute in range(8)]
     arguments = [broker.bootstrap_servers, lines, counts, str(tmp_path / "checkpoints"), "300"]
     with (tmp_path / "log").open("w") as log:
-        job = subprocess.Popen([sys.executable, str(EXAMPLE), *arguments], stdout=log, stderr=log)
+        job = subprocess.Popen(
+            [sys.executable, str(EXAMPLES / "upi_per_minute.py"), *arguments],
+            stdout=log,
+            stderr=log,
+        )
     try:
         # A minute is over when both partitions have a payment of the next.
         send(broker, lines, [one for minute in minutes[:3] for one in minute])
@@ -93,6 +97,20 @@ def test_every_minute_is_counted_once_though_a_slot_is_killed(
     finally:
         job.kill()
         job.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_demo_ends_by_itself_and_is_exact() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo_kafka.py")],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Exact: " in done.stdout and "kill -9" in done.stdout
 
 
 def _alive(job: subprocess.Popen[bytes], folder: Path) -> bool:
