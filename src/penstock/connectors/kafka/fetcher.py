@@ -104,12 +104,12 @@ class Fetcher:
     def close(self) -> None:
         """Stop fetching and leave."""
         self._closed.set()
-        self._wait.release()
-        if self._thread is not None:
+        if self._thread is None:
+            self._consumer.close()
+        else:
+            # The thread closes the consumer: nobody knows how long that takes.
+            self._wait.release()
             self._thread.join(5.0)
-            if self._thread.is_alive():
-                return
-        self._consumer.close()
 
     def _run(self) -> None:
         """Whenever the slot found nothing: wait until something arrives, and give it back."""
@@ -124,6 +124,7 @@ class Fetcher:
             except PenstockError as error:
                 self._problem = error
             if self._closed.is_set():
+                self._consumer.close()
                 return
             self._at_hand = True
             self._wake()
