@@ -29,6 +29,8 @@ from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
 
 SEED = 7
+START_SECONDS = 240.0
+"""By when a driver has a session and a checkpoint, on a machine that has other things to do."""
 Topic = Callable[..., str]
 SOME = ["slot", "prepared", "broker", "completed", "slot", "database", "committing"]
 ALL = [*SOME, "executor", "committed", "slot", "prepared", "driver"]
@@ -105,7 +107,9 @@ class Killing:
         self.driver = NumbersDriver(folder, job)
 
     def __enter__(self) -> Killing:
-        self.now = self.driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
+        self.now = self.driver.wait_for(
+            lambda now: now["completed"] >= 1, "a checkpoint", START_SECONDS
+        )
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -132,7 +136,7 @@ class Killing:
             self.driver.__exit__()
             self.driver = NumbersDriver(self._folder, self._job)
             self.now = self.driver.wait_for(
-                lambda now: now["completed"] >= 1, f"a checkpoint after {victim}"
+                lambda now: now["completed"] >= 1, f"a checkpoint after {victim}", START_SECONDS
             )
         else:
             if victim not in POINTS:

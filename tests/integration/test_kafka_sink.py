@@ -144,6 +144,18 @@ def test_a_message_has_the_timestamp_of_its_record_unless_the_serializer_sets_on
     assert stamps[0] == 1234 and stamps[1] >= before and stamps[2:] == [7, 7]
 
 
+def test_a_record_far_ahead_of_the_brokers_clock_is_an_error(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    writer = open_writer(sink(broker, name))
+    writer.write_timed("tomorrow", int(time.time() * 1000) + 24 * 3_600_000)
+    with pytest.raises(SinkError, match=rf"topic {name}: .*[Tt]imestamp"):
+        writer.prepare_commit()()
+    writer.close()
+    assert read_all(broker, name) == []
+
+
 def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name))

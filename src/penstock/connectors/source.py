@@ -113,6 +113,10 @@ class SourceReader(ABC):
         A hint for systems that want to know, such as the group of a Kafka consumer.
         """
 
+    def metrics(self) -> dict[str, float]:
+        """What is worth watching, by name; it is read now and then, until the reader is closed."""
+        return {}
+
     def close(self) -> None:
         """Called once at the end, also after a failure."""
 

@@ -320,6 +320,8 @@ class RuntimeSource(RuntimeOperator):
     def __init__(self, node: StreamNode, info: SubtaskInfo, reader: SourceReader) -> None:
         super().__init__(node, info)
         self.reader = reader
+        if type(reader).metrics is not SourceReader.metrics:
+            self.report.reader = reader.metrics
         self._restored: list[Plain] = []
         self._cut: dict[int, list[Plain]] = {}
 

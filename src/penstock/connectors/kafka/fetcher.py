@@ -98,7 +98,10 @@ class Fetcher:
         """The end of a partition as of the last fetch, if there was one."""
         place = self._kafka.TopicPartition(*partition)
         # What the client knows; unlike other calls this one waits for nobody.
-        _, high = self._consumer.get_watermark_offsets(place, cached=True)
+        try:
+            _, high = self._consumer.get_watermark_offsets(place, cached=True)
+        except self._kafka.KafkaException:
+            return None
         return int(high) if high >= 0 else None
 
     def close(self) -> None:

@@ -156,9 +156,9 @@ class KafkaReader(SourceReader):
             self._fetching().commit(news)
             self._committed.update(news)
 
-    def metrics(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, float]:
         """Current and committed offset and lag by partition, and what was skipped."""
-        found = {"numRecordsInErrors": self.skipped}
+        found: dict[str, float] = {"numRecordsInErrors": self.skipped}
         lag = 0
         for (topic, number), split in self._splits.items():
             name = f"KafkaSourceReader.topic.{topic}.partition.{number}"
