@@ -7,6 +7,7 @@ PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 
 # Stamps: what has been installed into the environment since pyproject.toml last changed.
 DEMO  := $(VENV)/.installed-demo
+KAFKA := $(VENV)/.installed-kafka
 DEV   := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
@@ -21,13 +22,16 @@ SERIAL_TESTS   := $(wildcard tests/spark tests/faults tests/integration)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint format docs docs-serve bench clean
+.PHONY: help demo demo-kafka test check lint format docs docs-serve bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(DEMO) ## run the demo
 	@$(PY) -m penstock.demo
+
+demo-kafka: $(KAFKA) ## run the demo with a real Kafka broker
+	@$(PY) examples/demo_kafka.py
 
 test: lint ## lint, types and all tests (LONG=1: also the long ones)
 	$(PYTEST) $(PARALLEL_TESTS) -n 2 --dist worksteal
@@ -61,6 +65,8 @@ bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.recovery
 	$(PY) -m bench.startup
 	$(PY) -m bench.kafka_source
+	$(PY) -m bench.kafka_upi
+	$(PY) -m bench.kafka_visibility
 
 clean: ## remove the environment, caches and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
@@ -87,6 +93,10 @@ $(DEMO): pyproject.toml | $(PY)
 	@if ($(FIND_JAVA)); then spec=.; else \
 		echo "No Java 17 or newer found: installing one into $(VENV)"; spec='.[java]'; fi; \
 	$(PIP) -e "$$spec"
+	@touch $@
+
+$(KAFKA): $(DEMO)
+	@$(PIP) -e '.[kafka]'
 	@touch $@
 
 $(DEV): pyproject.toml | $(PY)

@@ -67,7 +67,7 @@ class SumSink(Sink):
         return SumWriter(self._folder)
 
 
-def per_minute(lines: DataStream, sink: Sink) -> None:
+def per_minute(lines: DataStream, sink: Sink, pair: Any = to_pair) -> None:
     """From JSON lines with timestamps to a count per merchant and minute to a sink."""
-    windows = lines.map(to_pair).key_by(first).window(TumblingEventTimeWindows.of(Time.minutes(1)))
+    windows = lines.map(pair).key_by(first).window(TumblingEventTimeWindows.of(Time.minutes(1)))
     windows.reduce(add).sink_to(sink)

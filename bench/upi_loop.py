@@ -9,6 +9,8 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +19,29 @@ from bench.stamps import notes
 from bench.upi_job import DELAY_MS, MINUTE_MS, SumWriter, add, event_time, first, to_pair
 
 
-def windows_of(files: list[Path], writer: Any) -> None:
+def windows_of(lines: Iterable[str], writer: Any) -> None:
     """The tight loop."""
     write = writer.write
     open_windows: dict[int, dict[str, Any]] = {}
     newest, next_end = 0, 0
-    for file in files:
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                at = event_time(line, None)
-                pair = to_pair(line)
-                key = first(pair)
-                start = at - at % MINUTE_MS
-                window = open_windows.get(start)
-                if window is None:
-                    window = open_windows[start] = {}
-                    next_end = min(open_windows) + MINUTE_MS
-                window[key] = add(window[key], pair) if key in window else pair
-                if at > newest:
-                    newest = at
-                    if newest - DELAY_MS - 1 >= next_end - 1:
-                        for ended in sorted(open_windows):
-                            if ended + MINUTE_MS <= newest - DELAY_MS:
-                                for result in open_windows.pop(ended).values():
-                                    write(result)
-                        next_end = min(open_windows) + MINUTE_MS
+    for line in lines:
+        at = event_time(line, None)
+        pair = to_pair(line)
+        key = first(pair)
+        start = at - at % MINUTE_MS
+        window = open_windows.get(start)
+        if window is None:
+            window = open_windows[start] = {}
+            next_end = min(open_windows) + MINUTE_MS
+        window[key] = add(window[key], pair) if key in window else pair
+        if at > newest:
+            newest = at
+            if newest - DELAY_MS - 1 >= next_end - 1:
+                for ended in sorted(open_windows):
+                    if ended + MINUTE_MS <= newest - DELAY_MS:
+                        for result in open_windows.pop(ended).values():
+                            write(result)
+                next_end = min(open_windows) + MINUTE_MS
     for ended in sorted(open_windows):
         for result in open_windows[ended].values():
             write(result)
@@ -55,7 +55,7 @@ def main() -> None:
         print("ready", flush=True)
         sys.stdin.readline()
         started = time.time_ns()
-        windows_of(files, writer)
+        windows_of(chain.from_iterable(file.open(encoding="utf-8") for file in files), writer)
         [[records, ended]] = notes(folder, "written")
     print(json.dumps({"records": records, "started": started, "ended": ended}))
 

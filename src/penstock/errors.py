@@ -222,10 +222,10 @@ class SourceError(PenstockError):
     code = "SOURCE"
 
 
-class MissingPartitionError(SourceError):
-    """A topic or partition is not there, or not there any more."""
+class SourceMissingError(SourceError):
+    """What a source reads, such as a topic or a partition, is not there, or not there any more."""
 
-    code = "MISSING_PARTITION"
+    code = "SOURCE_MISSING"
 
 
 class SinkError(PenstockError):

@@ -75,9 +75,11 @@ def source(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
 class Reading:
     """A reader and its enumerator, driven by hand."""
 
-    def __init__(self, source: KafkaSource, enumerator: Any = None, splits: Any = ()) -> None:
+    def __init__(
+        self, source: KafkaSource, enumerator: Any = None, splits: Any = (), timed: bool = False
+    ) -> None:
         self.enumerator = source.create_enumerator(EnumeratorContext(1), enumerator)
-        context = ReaderContext(0, 1, SystemClock(), lambda: None)
+        context = ReaderContext(0, 1, SystemClock(), lambda: None, timed)
         self.reader: SourceReader = source.create_reader(context)
         self.reader.open()
         if splits:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 from kafka_parts import read_all, source, values, write
-from test_exactly_once import jdbc
+from numbers_driver import jdbc
 from test_kafka_sink import exactly_once
 
 from penstock.datastream.connectors.jdbc import JdbcSink
@@ -36,7 +36,7 @@ def test_the_postgres_sink(postgres: PostgresServer) -> None:
         connection.execute("CREATE TABLE conformance (value text)")
         check_transactional_sink(
             lambda: JdbcSink.exactly_once_sink(
-                "INSERT INTO conformance VALUES (?)", None, jdbc(postgres)
+                "INSERT INTO conformance VALUES (?)", None, jdbc(postgres.url)
             ),
             lambda: [value for (value,) in connection.execute("SELECT * FROM conformance")],
             [("a",), ("b",), ("c",)],

@@ -1,4 +1,7 @@
-"""Exactly once, end to end, on real Spark, while slots and servers are killed."""
+"""Exactly once, end to end, on real Spark, while all that takes part is killed.
+
+Kills come at random moments, and at the points of a two-phase commit that matter: see fault_points.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +17,23 @@ from typing import Any
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from fault_points import POINTS
 from job_parts import Count, environment, running, slot_pids
-from kafka_parts import read_all, source, until, values
-from test_kafka_sink import exactly_once
+from kafka_parts import read_all, until, values
+from numbers_driver import KEYS, PARTITIONS, NumbersDriver, NumbersJob, jdbc, key_of
 
 from penstock.common import WatermarkStrategy
-from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from penstock.datastream.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordSerializationSchema,
-    KafkaTopicPartition,
-)
+from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
 
 SEED = 7
-PARTITIONS, KEYS = 3, 30
+START_SECONDS = 240.0
+"""By when a driver has a session and a checkpoint, on a machine that has other things to do."""
 Topic = Callable[..., str]
+SOME = ["slot", "prepared", "broker", "completed", "slot", "database", "committing"]
+ALL = [*SOME, "executor", "committed", "slot", "prepared", "driver"]
 
 
 class Feeder(threading.Thread):
@@ -56,17 +58,8 @@ class Feeder(threading.Thread):
         assert self._producer.flush(60) == 0
 
 
-def key_of(number: int) -> int:
-    return number % KEYS
-
-
-def jdbc(server: PostgresServer) -> JdbcConnectionOptions:
-    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(server.url).build()
-
-
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.usefixtures("session")
+@pytest.mark.timeout(1500)
 def test_every_number_once_and_in_order_whatever_is_killed(
     broker: KafkaBroker,
     postgres: PostgresServer,
@@ -76,46 +69,21 @@ def test_every_number_once_and_in_order_whatever_is_killed(
 ) -> None:
     long = request.config.getoption("--long")
     count = 100_000 if long else 20_000
-    victims = ["slot", "broker", "slot", "slot", "database", "slot"] * (4 if long else 1)
     numbers, out = topic(PARTITIONS), topic(PARTITIONS)
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS counted")
         connection.execute("CREATE TABLE counted (id bigserial, k int, c int, n int)")
-
-    env = environment(2, tmp_path / "checkpoints", "300 ms")
-    ends = {
-        KafkaTopicPartition(numbers, n): len(range(n, count, PARTITIONS)) for n in range(PARTITIONS)
-    }
-    built = source(broker, numbers).set_group_id(out)
-    built = built.set_bounded(KafkaOffsetsInitializer.offsets(ends)).build()
-    stream = env.from_source(built, WatermarkStrategy.no_watermarks(), "numbers")
-    counted = stream.map(int).key_by(key_of).process(Count())
-    # A broker that is away for longer than this fails deliveries, not just delays them.
-    schema = KafkaRecordSerializationSchema.builder().set_topic(out)
-    schema.set_partitioner(lambda record, key: int(record.split()[0]) % PARTITIONS)
-    to_kafka = exactly_once(broker, schema.build(), out, message_timeout_ms="4000")
-    counted.map(lambda one: f"{one[0]} {one[1]} {one[2]}").sink_to(to_kafka).uid("kafka")
-    sql = "INSERT INTO counted (k, c, n) VALUES (?, ?, ?)"
-    counted.sink_to(JdbcSink.exactly_once_sink(sql, None, jdbc(postgres))).uid("postgres")
-
+    job = NumbersJob(
+        broker.bootstrap_servers, numbers, out, postgres.url, count, str(tmp_path / "points")
+    )
     feeder = Feeder(broker, numbers, count, rate=500)
     feeder.start()
-    job = env.execute_async("numbers")
-    chance = random.Random(SEED)
-    now = running(job, checkpoints=1)
-    for victim in victims:
-        time.sleep(chance.random())
-        if victim == "slot":
-            os.kill(chance.choice(slot_pids(now)), signal.SIGKILL)
-            now = running(job, attempt=now.attempt + 1, checkpoints=now.completed_checkpoints + 1)
-        else:
-            server: Any = broker if victim == "broker" else postgres
-            server.kill()
-            time.sleep(5 * chance.random())
-            server.start()
-            now = running(job, now.attempt, checkpoints=now.completed_checkpoints + 2)
-    feeder.hurry.set()
-    job.get_job_execution_result().result(timeout=240)
+    with Killing(tmp_path, job, broker, postgres) as killing:
+        for victim in ALL * 2 if long else SOME:
+            killing.kill(victim)
+        feeder.hurry.set()
+        killing.driver.wait_for(lambda now: "ended" in now, "the end", 240)
+        assert killing.driver.latest["ended"] == "FINISHED", killing.driver.story()
     feeder.join()
 
     expected = {(key, n // KEYS + 1, n) for n in range(count) for key in [key_of(n)]}
@@ -124,6 +92,58 @@ def test_every_number_once_and_in_order_whatever_is_killed(
     with psycopg.connect(postgres.url) as connection:
         check(connection.execute("SELECT k, c, n FROM counted ORDER BY id").fetchall(), expected)
         assert connection.execute("SELECT * FROM pg_prepared_xacts").fetchall() == []
+
+
+class Killing:
+    """The job's driver, started again whenever it was killed, and all that can be killed."""
+
+    def __init__(
+        self, folder: Path, job: NumbersJob, broker: KafkaBroker, postgres: PostgresServer
+    ) -> None:
+        self._folder, self._job = folder, job
+        self._servers: dict[str, Any] = {"broker": broker, "database": postgres}
+        self._chance = random.Random(SEED)
+        (folder / "points").mkdir()
+        self.driver = NumbersDriver(folder, job)
+
+    def __enter__(self) -> Killing:
+        self.now = self.driver.wait_for(
+            lambda now: now["completed"] >= 1, "a checkpoint", START_SECONDS
+        )
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.driver.__exit__(*exc_info)
+
+    def kill(self, victim: str) -> None:
+        """Kill, and wait until the job goes on: until it has completed a checkpoint again."""
+        time.sleep(self._chance.random())
+        if victim in POINTS:
+            (self._folder / "points" / victim).touch()
+        if victim in self._servers:
+            server = self._servers[victim]
+            server.kill()
+            time.sleep(5 * self._chance.random())
+            server.start()
+            done = self.now["completed"]
+            self.now = self.driver.wait_for(
+                lambda now: now["completed"] >= done + 2 and now["status"] == "RUNNING", victim
+            )
+        elif victim == "driver" or POINTS.get(victim) == "driver":
+            if victim == "driver":
+                self.driver.kill()
+            self.driver.wait_killed()
+            self.driver.__exit__()
+            self.driver = NumbersDriver(self._folder, self._job)
+            self.now = self.driver.wait_for(
+                lambda now: now["completed"] >= 1, f"a checkpoint after {victim}", START_SECONDS
+            )
+        else:
+            if victim not in POINTS:
+                executor = victim == "executor"
+                pids = self.driver.executors() if executor else self.now["slots"]
+                os.kill(self._chance.choice(pids), signal.SIGKILL)
+            self.now = self.driver.recovered(self.now)
 
 
 def check(seen: list[Any], expected: set[Any]) -> None:
@@ -160,7 +180,7 @@ def test_money_is_neither_made_nor_lost_at_any_moment(
         )
         accounts = stream.flat_map(legs).key_by(lambda leg: leg[0]).process(Count())
         sql = "INSERT INTO legs VALUES (?, ?)"
-        sink = JdbcSink.exactly_once_sink(sql, None, jdbc(postgres))
+        sink = JdbcSink.exactly_once_sink(sql, None, jdbc(postgres.url))
         # One writer: its transactions are the states that anybody can see.
         accounts.map(lambda one: one[2]).sink_to(sink).set_parallelism(1).uid("legs")
         job = env.execute_async("balance")

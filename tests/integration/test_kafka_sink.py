@@ -116,6 +116,46 @@ def test_key_headers_timestamp_topic_and_partition(broker: KafkaBroker, topic: T
     assert (even.value(), even.partition()) == (b"4", 1)
 
 
+@pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, None])
+def test_a_message_has_the_timestamp_of_its_record_unless_the_serializer_sets_one(
+    broker: KafkaBroker, topic: Topic, guarantee: DeliveryGuarantee | None
+) -> None:
+    name = topic()
+    schema = KafkaRecordSerializationSchema.builder().set_topic(name)
+    before = int(time.time() * 1000)
+    for timestamp, timed in ((None, True), (lambda record: 7, False)):
+        if timestamp is not None:
+            schema.set_timestamp(timestamp)
+        serializer = schema.build()
+        if guarantee is None:
+            made = exactly_once(broker, serializer, name)
+        else:
+            made = sink(broker, serializer, guarantee)
+        assert made.timed is timed
+        writer = open_writer(made)
+        until("room", writer.has_room)
+        writer.write_timed("a", 1234)
+        writer.write_timed("b", None)
+        prepared = writer.prepare_commit()()
+        if guarantee is None:
+            committer(made).commit(prepared)
+        writer.close()
+    stamps = [message.timestamp()[1] for message in read_all(broker, name)]
+    assert stamps[0] == 1234 and stamps[1] >= before and stamps[2:] == [7, 7]
+
+
+def test_a_record_far_ahead_of_the_brokers_clock_is_an_error(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    writer = open_writer(sink(broker, name))
+    writer.write_timed("tomorrow", int(time.time() * 1000) + 24 * 3_600_000)
+    with pytest.raises(SinkError, match=rf"topic {name}: .*[Tt]imestamp"):
+        writer.prepare_commit()()
+    writer.close()
+    assert read_all(broker, name) == []
+
+
 def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name))

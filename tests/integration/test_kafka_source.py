@@ -263,19 +263,19 @@ def test_a_reader_that_is_not_polled_fetches_a_bounded_amount(
     builder = builder.set_property("queued.min.messages", "1000")
     with Reading(builder.set_bounded("latest").build()) as reading:
         reading.ask()
-        fetcher = reading.reader._fetching()
-        until("a full queue", fetcher._batches.full)
+        until("the first record", lambda: reading.poll(1))
         time.sleep(0.5)
-        assert fetcher._consumer.position([TopicPartition(name, 0)])[0].offset < 15_000
-        assert len(reading.to_end()) == 60_000
+        # What waits in the client is there at once.
+        assert 0 < len(reading.reader._fetching()._consumer.consume(60_000, 0)) < 15_000
+    assert len(read(builder)) == 60_000
 
 
 def test_timestamps_travel_where_the_engine_wants_them(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     write(broker, name, [{"value": "a", "timestamp": 77}])
     built = source(broker, name).set_bounded("latest").build()
-    built.timed = True
-    with Reading(built) as reading:
+    assert built.timed
+    with Reading(built, timed=True) as reading:
         assert reading.to_end() == [("a", 77)]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ import pyspark
 from job_parts import Count, Ticker, as_line, check_output, environment, key_of, until
 from pyspark import SparkContext
 
-from penstock.common import WatermarkStrategy
+from penstock.common import JobClient, WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import PenstockError
 
@@ -30,8 +31,15 @@ from penstock.errors import PenstockError
 class CountingDriver:
     """A running driver. Leave the block to end it, whatever has become of it."""
 
+    program = __file__
+
     def __init__(
-        self, folder: Path, parallelism: int, rate: float = 1_000, **settings: Any
+        self,
+        folder: Path,
+        parallelism: int,
+        rate: float = 1_000,
+        more: dict[str, Any] | None = None,
+        **settings: Any,
     ) -> None:
         self.folder = folder
         self._parallelism = parallelism
@@ -42,9 +50,10 @@ class CountingDriver:
             "parallelism": parallelism,
             "rate": rate,
             "settings": settings,
+            **(more or {}),
         }
         self._process = subprocess.Popen(
-            [sys.executable, __file__, json.dumps(options)],
+            [sys.executable, self.program, json.dumps(options)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -129,6 +138,10 @@ class CountingDriver:
         """kill -9 the driver's Python."""
         self._process.kill()
 
+    def wait_killed(self, timeout: float = 60) -> None:
+        """Wait until the driver has been killed, by itself or somebody else."""
+        assert self._process.wait(timeout) == -signal.SIGKILL, self.story()
+
     def finish(self) -> dict[str, Any]:
         """Let the source end; what became of the job, its output checked."""
         (self.folder / "stop").touch()
@@ -154,7 +167,11 @@ def main(options: dict[str, Any]) -> None:
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "ticks")
     stream = stream.key_by(key_of).process(Count()).map(as_line)
     stream.sink_to(FileSink.for_row_format(str(folder / "out")).build())
-    job = env.execute_async("counting")
+    report(env.execute_async("counting"))
+
+
+def report(job: JobClient) -> None:
+    """Say how the job is until it has ended."""
     result = job.get_job_execution_result()
     context = SparkContext._active_spark_context
     said: dict[str, Any] = {}

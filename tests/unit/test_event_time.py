@@ -440,3 +440,46 @@ def test_a_source_with_timestamps_makes_watermarks_per_split():
     assert sorted(found) == [("a", 100 + 10 * i) for i in range(5)] + [
         ("b", 10 * i) for i in range(5)
     ]
+
+
+class Pairs(Source):
+    """One split; says with every record whether it was asked for timestamps."""
+
+    timed = True
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator(restored if restored is not None else [0])
+
+    def create_reader(self, context):
+        return PairsReader(context.timed)
+
+
+class PairsReader(SourceReader):
+    def __init__(self, timed):
+        self.timed = timed
+        self.splits = []
+
+    def add_splits(self, splits):
+        self.splits.extend(splits)
+
+    def poll(self, limit):
+        if not self.splits:
+            return None
+        self.splits.pop()
+        return [("timed", 7)] if self.timed else ["untimed"]
+
+    def snapshot(self):
+        return list(self.splits)
+
+
+def test_a_source_is_asked_for_timestamps_only_where_something_reads_them():
+    none = WatermarkStrategy.no_watermarks()
+    for strategy, through, expected in (
+        (none, lambda s: s.map(str.upper), ["UNTIMED"]),
+        (MONOTONOUS, lambda s: s.map(str.upper), ["TIMED"]),
+        (none, lambda s: s.process(Stamps()), [("timed", 7)]),
+        (none, lambda s: s.rebalance().process(Stamps()), [("timed", 7)]),
+    ):
+        with local_environment(seed=3) as env:
+            stream = env.from_source(Pairs(), strategy, "pairs").set_parallelism(1)
+            assert list(through(stream).execute_and_collect()) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Configuration, IntCounter, JobStatus, Types, WatermarkStrategy
+from penstock.connectors import QueueEnumerator, Source, SourceReader
 from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSink
@@ -199,3 +200,42 @@ def test_files_can_be_written_to_storage_that_takes_part_in_the_faults() -> None
 def test_the_simulation_is_there_when_a_job_is() -> None:
     with local_environment() as env, pytest.raises(ProgramError, match="no job has been started"):
         _ = env.simulation
+
+
+class Watched(Source):
+    """A hundred numbers; its reader tells how far it has come."""
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator(restored if restored is not None else [0])
+
+    def create_reader(self, context):
+        return WatchedReader()
+
+
+class WatchedReader(SourceReader):
+    def __init__(self):
+        self.left = []
+
+    def add_splits(self, splits):
+        self.left.extend(splits)
+
+    def poll(self, limit):
+        if not self.left or self.left[0] == 100:
+            self.left.clear()
+            return None
+        self.left[0] += 1
+        return [self.left[0]]
+
+    def snapshot(self):
+        return list(self.left)
+
+    def metrics(self):
+        return {"position": self.left[0] if self.left else 100}
+
+
+def test_a_reader_has_metrics():
+    with local_environment(seed=4) as env:
+        stream = env.from_source(Watched(), WatermarkStrategy.no_watermarks(), "watched")
+        stream.set_parallelism(1).map(str).print()
+        result = env.execute()
+    assert [(m.name, m.value) for m in result.metrics] == [("position", 100)]

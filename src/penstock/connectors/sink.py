@@ -33,8 +33,8 @@ from penstock.common.plain import Plain
 from penstock.metrics import MetricGroup
 
 
-def _no_wake() -> None:
-    """Nobody to wake."""
+def _nobody() -> None:
+    """Wakes nobody: for a writer that no slot waits for."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class WriterContext:
     """Sends values to the client; the flag says that they wait for a checkpoint to complete."""
     emit_room: Callable[[], bool]
     """Whether the client keeps up with what was emitted."""
-    wake: Callable[[], None] = _no_wake
+    wake: Callable[[], None] = _nobody
     """Tells the slot, from any thread, that `has_room` may have another answer now."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     """Where the writer registers metrics of its own; change them in the slot's thread only."""
@@ -66,6 +66,8 @@ class CommitterContext:
     last_attempt: int = sys.maxsize
     """Attempts with higher numbers are those of a driver that has taken the job over: what they
     write is not this committer's to abort."""
+    checkpoint_interval_ms: int | None = None
+    """How often output is committed at best; None: when somebody asks for it, or at the end."""
 
 
 class SinkWriter(ABC):

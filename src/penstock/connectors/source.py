@@ -59,6 +59,8 @@ class ReaderContext:
     clock: Clock
     wake: Callable[[], None]
     """Tells the slot, from any thread, that `poll` has something to return."""
+    timed: bool = False
+    """Whether `poll` is to return pairs (value, timestamp); only for sources that are `timed`."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     """Where the reader registers metrics of its own; change them in the slot's thread only."""
 
@@ -114,6 +116,10 @@ class SourceReader(ABC):
         A hint for systems that want to know, such as the group of a Kafka consumer.
         """
 
+    def metrics(self) -> dict[str, float]:
+        """What is worth watching, by name; it is read now and then, until the reader is closed."""
+        return {}
+
     def close(self) -> None:
         """Called once at the end, also after a failure."""
 
@@ -149,7 +155,8 @@ class Source(ABC):
     """A place that records come from; it is pickled into the job."""
 
     timed = False
-    """Whether records have timestamps of their own: `poll` returns pairs (value, timestamp)."""
+    """Whether records have timestamps of their own. Readers give them on request: see
+    `ReaderContext.timed`, which says whether anything in the program asks for them."""
 
     @abstractmethod
     def create_enumerator(

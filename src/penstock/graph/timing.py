@@ -23,7 +23,10 @@ from penstock.graph.stream_graph import StreamEdge, StreamGraph
 
 
 def timed_nodes(graph: StreamGraph) -> frozenset[int]:
-    """The nodes whose input records come with their timestamps (or None)."""
+    """The nodes whose input records come with their timestamps (or None).
+
+    Among them sources whose records have timestamps of their own, if anybody asks for those.
+    """
     has_time = _with_time(graph)
     wanted: set[int] = set()
     for node in reversed(graph.nodes):
@@ -33,7 +36,8 @@ def timed_nodes(graph: StreamGraph) -> frozenset[int]:
     return frozenset(
         node.id
         for node in graph.nodes
-        if node.id in wanted and any(e.source in has_time for e in graph.inputs(node.id))
+        if node.id in wanted
+        and (any(e.source in has_time for e in graph.inputs(node.id)) or _own_time(node.operator))
     )
 
 
@@ -52,8 +56,7 @@ def check_timestamps(graph: StreamGraph) -> None:
         if strategy is None or strategy.assigner is not None:
             continue
         before = {edge.source for edge in graph.inputs(node.id)}
-        timed = isinstance(node.operator, SourceOperator) and node.operator.source.timed
-        if not timed and not before <= has_time:
+        if not _own_time(node.operator) and not before <= has_time:
             raise ProgramError(
                 f"operator {node.name!r}: its records have no timestamps to make watermarks of; "
                 "add .with_timestamp_assigner(lambda value, record_timestamp: ...) to its strategy"
@@ -85,6 +88,10 @@ def may_begin_below(graph: StreamGraph, edge: StreamEdge, fused: frozenset[int])
         node = graph.node(graph.inputs(node.id)[0].source)
 
 
+def _own_time(operator: Operator) -> bool:
+    return isinstance(operator, SourceOperator) and operator.source.timed
+
+
 def _gives_time(operator: Operator) -> bool:
     if isinstance(operator, SourceOperator):
         return operator.source.timed or operator.strategy is not None
@@ -95,6 +102,8 @@ def _gives_time(operator: Operator) -> bool:
 def _reads_time(operator: Operator) -> bool:
     if isinstance(operator, SinkOperator):
         return operator.sink.timed
+    if isinstance(operator, SourceOperator):
+        return operator.strategy is not None
     return isinstance(operator, (*CONTEXT_OPERATORS, TimestampsOperator))
 
 

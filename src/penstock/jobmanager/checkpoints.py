@@ -79,7 +79,8 @@ class Checkpoints:
         self._requests = ManualRequests()
         self._retained = Retained(job.checkpoints.retained)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
-        self.commits = Commits(self._graph.job, job.id, last_attempt)
+        interval = job.checkpoints.interval_ms
+        self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
         self.emitted = self._results.emitted

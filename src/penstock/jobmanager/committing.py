@@ -24,12 +24,18 @@ Committables = Mapping[str, tuple[Plain, ...]]
 class Commits:
     """The committers of a job and what they have yet to commit."""
 
-    def __init__(self, job: JobGraph, job_id: str, last_attempt: int = sys.maxsize) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        job_id: str,
+        last_attempt: int = sys.maxsize,
+        interval_ms: int | None = None,
+    ) -> None:
         self._committers: dict[str, Committer] = {}
         for vertex in job.vertices:
             for node in vertex.nodes:
                 if isinstance(node.operator, SinkOperator):
-                    context = CommitterContext(job_id, node.uid, last_attempt)
+                    context = CommitterContext(job_id, node.uid, last_attempt, interval_ms)
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer

@@ -251,7 +251,7 @@ class _Builder:
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
             report = OperatorReport()
-            reader = self._reader(spec, info, holder, report.metrics)
+            reader = self._reader(spec, subtask, info, holder, report.metrics)
             return RuntimeSource(node, info, reader, report)
         if isinstance(spec, SinkOperator):
             report = OperatorReport()
@@ -281,15 +281,21 @@ class _Builder:
         return ChainSettings(settings.incremental, readable, settings.compaction_fanout)
 
     def _reader(
-        self, spec: SourceOperator, info: SubtaskInfo, holder: list[Subtask], metrics: MetricGroup
+        self,
+        spec: SourceOperator,
+        subtask: SubtaskId,
+        info: SubtaskInfo,
+        holder: list[Subtask],
+        metrics: MetricGroup,
     ) -> Any:
         def wake() -> None:
             if holder:
                 holder[0].source_woken()
             self._environment.wake()
 
+        timed = self._graph.job.vertex(subtask.vertex).timed
         clock = self._environment.clock
-        context = ReaderContext(info.subtask, info.parallelism, clock, wake, metrics)
+        context = ReaderContext(info.subtask, info.parallelism, clock, wake, timed, metrics)
         return spec.source.create_reader(context)
 
     def _writer(

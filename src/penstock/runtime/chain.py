@@ -163,9 +163,8 @@ class _Writer:
         if self._clock is not None:
             write_before(text, self._clock)
         value = text.variable("v")
-        source = head.operator.source if isinstance(head.operator, SourceOperator) else None
         self._time = NO_TIME
-        if self._vertex.timed or (source is not None and source.timed):
+        if self._vertex.timed:
             self._time = text.variable("t")
             text.line(1, f"for {value}, {self._time} in values:")
         else:

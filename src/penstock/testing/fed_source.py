@@ -63,6 +63,7 @@ class FedSource(Source):
 class _FedReader(SourceReader):
     def __init__(self, feed: Feed, context: ReaderContext) -> None:
         self._feed = feed
+        self._timed = context.timed
         feed.wake = context.wake
 
     def add_splits(self, splits: list[Plain]) -> None:
@@ -71,7 +72,8 @@ class _FedReader(SourceReader):
     def poll(self, limit: int) -> list[Any] | None:
         values = self._feed.values
         if values:
-            return [values.popleft() for _ in range(min(limit, len(values)))]
+            taken = [values.popleft() for _ in range(min(limit, len(values)))]
+            return taken if self._timed else [value for value, _ in taken]
         return None if self._feed.ended else []
 
     def snapshot(self) -> list[Plain]:

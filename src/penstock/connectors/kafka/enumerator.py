@@ -16,7 +16,7 @@ from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.partitions import owner
 from penstock.connectors.kafka.settings import log
 from penstock.connectors.source import SplitEnumerator
-from penstock.errors import MissingPartitionError, PenstockError
+from penstock.errors import PenstockError, SourceMissingError
 
 Find = Callable[[frozenset[Partition], bool], list[dict[str, Any]]]
 """Splits of the partitions that are not among the known ones; the flag: is this the first look."""
@@ -39,7 +39,7 @@ class KafkaEnumerator(SplitEnumerator):
         else:
             self._known = {(topic, number) for topic, number in restored["known"]}
             self._waiting = [dict(split) for split in restored["waiting"]]
-        self._problem: MissingPartitionError | None = None
+        self._problem: SourceMissingError | None = None
         self._closed = threading.Event()
         if interval_ms is not None:
             name = "penstock-kafka-discovery"
@@ -73,7 +73,7 @@ class KafkaEnumerator(SplitEnumerator):
                 known = frozenset(self._known)
             try:
                 found = self._find(known, False)
-            except MissingPartitionError as error:
+            except SourceMissingError as error:
                 # Brokers may not know all topics for a moment; twice in a row is not a moment.
                 missing += 1
                 if missing > 1:

@@ -1,16 +1,20 @@
-"""Fetches messages in a thread, a bounded number of batches ahead of the reader.
+"""Takes messages from the client library, and waits for them in a thread when there are none.
 
-The thread waits inside the client library, so messages wake the slot the moment they arrive; when
-the reader does not take what is there, the thread stops asking, the client's own bounded queue
-fills, and fetching stops.
+While messages come, the slot's own thread takes them: handing them over from a thread that fetches
+would cost more than fetching them, because of the two only one can run at a time. When there are
+none, the consumer is left to a thread that waits inside the client library and wakes the slot the
+moment one arrives. So the consumer has one user at any time, which it needs: some of its calls
+wait for others while they hold Python's lock.
+
+A reader that is not polled takes nothing; the client's own bounded queue fills, and fetching stops.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.kafka.offsets import Partition
@@ -18,13 +22,20 @@ from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import PenstockError, SourceError
 
 BATCH = 2000
-_AHEAD = 4
 _WAIT_SECONDS = 0.1
-_NOTE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Messages of any partitions, those of one partition in the order of offsets."""
+
+    messages: list[Any]
+    marks: bool
+    """Whether marks of a partition's end are among them."""
 
 
 class Fetcher:
-    """A consumer and its thread. Splits are added and removed from the slot's thread."""
+    """A consumer and its thread. All methods are called from the slot's thread."""
 
     def __init__(self, settings: dict[str, Any], wake: Callable[[], None]) -> None:
         self._kafka = need_client()
@@ -33,20 +44,23 @@ class Fetcher:
         except self._kafka.KafkaException as error:
             raise SourceError(f"a Kafka consumer cannot be made: {error}") from error
         self._wake = wake
-        self._batches: queue.Queue[list[Any] | PenstockError] = queue.Queue(_AHEAD)
-        # Only the thread calls the consumer: some calls wait for it while they hold Python's lock.
+        self._error_of = self._kafka.Message.error
+        # Carried out by whoever has the consumer.
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
+        self._at_hand = True
+        """Whether the consumer is the slot's; else it is the thread's, which gives it back."""
+        self._wait = threading.Semaphore(0)
+        self._arrived: list[Any] = []
+        self._problem: PenstockError | None = None
         self._read: set[Partition] = set()
-        self._ends: dict[Partition, int] = {}
-        self._noted = 0.0
 
     def add(self, starts: dict[Partition, int]) -> None:
         """Read these partitions from these offsets on."""
         self._read.update(starts)
         places = [self._kafka.TopicPartition(*place, offset) for place, offset in starts.items()]
-        self._commands.put(lambda: self._consumer.incremental_assign(places))
+        self._command(lambda: self._consumer.incremental_assign(places))
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name="penstock-kafka-fetcher", daemon=True
@@ -57,26 +71,38 @@ class Fetcher:
         """Read this partition no longer; what was fetched of it may still come."""
         self._read.discard(partition)
         places = [self._kafka.TopicPartition(*partition)]
-        self._commands.put(lambda: self._consumer.incremental_unassign(places))
+        self._command(lambda: self._consumer.incremental_unassign(places))
 
-    def take(self) -> list[Any] | None:
-        """The next batch of messages, marks of a partition's end among them; None: none yet."""
-        try:
-            batch = self._batches.get_nowait()
-        except queue.Empty:
+    def take(self) -> Batch | None:
+        """The next messages; None: there are none, and `wake` is called when there are."""
+        if not self._at_hand:
             return None
-        if isinstance(batch, PenstockError):
-            raise batch
+        if self._problem is not None:
+            raise self._problem
+        with _SourceErrors():
+            self._carry_out()
+            arrived, self._arrived = self._arrived, []
+            messages = arrived + self._consumer.consume(BATCH, 0)
+            batch = self._batch(messages)
+        if batch is None:
+            self._at_hand = False
+            self._wait.release()
         return batch
 
     def commit(self, offsets: dict[Partition, int]) -> None:
         """Tell the group how far it is, without waiting for the answer."""
         places = [self._kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
-        self._commands.put(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
 
     def high_watermark(self, partition: Partition) -> int | None:
         """The end of a partition as of the last fetch, if there was one."""
-        return self._ends.get(partition)
+        place = self._kafka.TopicPartition(*partition)
+        # What the client knows; unlike other calls this one waits for nobody.
+        try:
+            _, high = self._consumer.get_watermark_offsets(place, cached=True)
+        except self._kafka.KafkaException:
+            return None
+        return int(high) if high >= 0 else None
 
     def close(self) -> None:
         """Stop fetching and leave."""
@@ -84,36 +110,44 @@ class Fetcher:
         if self._thread is None:
             self._consumer.close()
         else:
+            # The thread closes the consumer: nobody knows how long that takes.
+            self._wait.release()
             self._thread.join(5.0)
 
     def _run(self) -> None:
-        try:
-            while not self._closed.is_set():
-                while not self._commands.empty():
-                    self._commands.get()()
-                # Wait for one, then take what is there: `consume` would wait for a whole batch.
-                first = self._consumer.poll(_WAIT_SECONDS)
-                if first is not None:
-                    messages = [first, *self._consumer.consume(BATCH, 0)]
-                    self._put([message for message in messages if self._useful(message)])
-                self._note_ends()
-        except PenstockError as error:
-            self._put(error)
-        except Exception as error:
-            self._put(SourceError(f"reading from Kafka failed: {error}"))
-        finally:
-            self._consumer.close()
+        """Whenever the slot found nothing: wait until something arrives, and give it back."""
+        while True:
+            self._wait.acquire()
+            try:
+                with _SourceErrors():
+                    while not self._closed.is_set() and not self._arrived:
+                        self._carry_out()
+                        first = self._consumer.poll(_WAIT_SECONDS)
+                        self._arrived = [] if first is None else [first]
+            except PenstockError as error:
+                self._problem = error
+            if self._closed.is_set():
+                self._consumer.close()
+                return
+            self._at_hand = True
+            self._wake()
 
-    def _note_ends(self) -> None:
-        """Remember, now and then, how far partitions reach, as far as the client knows."""
-        if time.monotonic() < self._noted + _NOTE_SECONDS:
-            return
-        self._noted = time.monotonic()
-        for place in list(self._read):
-            partition = self._kafka.TopicPartition(*place)
-            _, high = self._consumer.get_watermark_offsets(partition, cached=True)
-            if high >= 0:
-                self._ends[place] = int(high)
+    def _command(self, command: Callable[[], None]) -> None:
+        self._commands.put(command)
+        if self._at_hand:
+            with _SourceErrors():
+                self._carry_out()
+
+    def _carry_out(self) -> None:
+        while not self._commands.empty():
+            self._commands.get()()
+
+    def _batch(self, messages: list[Any]) -> Batch | None:
+        """What is useful of `messages`; None: nothing."""
+        if not any(map(self._error_of, messages)):
+            return Batch(messages, False) if messages else None
+        useful = [message for message in messages if self._useful(message)]
+        return Batch(useful, True) if useful else None
 
     def _useful(self, message: Any) -> bool:
         """Whether a message or the mark of an end; a passing error is neither."""
@@ -147,11 +181,13 @@ class Fetcher:
             errors._FATAL,
         )
 
-    def _put(self, batch: list[Any] | PenstockError) -> None:
-        while not self._closed.is_set():
-            try:
-                self._batches.put(batch, timeout=_WAIT_SECONDS)
-            except queue.Full:
-                continue
-            self._wake()
-            return
+
+class _SourceErrors:
+    """What the client library raises within the block is a SourceError outside."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, PenstockError):
+            raise SourceError(f"reading from Kafka failed: {error}") from error

@@ -10,6 +10,8 @@ from typing import Any
 from penstock.common.serialization import SerializationSchema
 from penstock.errors import ProgramError, RecordError
 
+ToMessage = Callable[..., dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class MessageSchema:
@@ -20,17 +22,18 @@ class MessageSchema:
     value: SerializationSchema | None = None
     headers: Callable[[Any], Any] | None = None
     timestamp: Callable[[Any], int] | None = None
+    """Without one, a message has the timestamp of its record, if that has one."""
     partition: Callable[[Any, Any], int] | None = None
     """From the record and its key's bytes to the number of a partition."""
 
-    def compiled(self) -> Callable[[Any], dict[str, Any]]:
-        """A function from a record to the arguments of a producer's `produce`."""
+    def compiled(self) -> ToMessage:
+        """A function from a record and its timestamp to the arguments of `produce`."""
         topic, fixed = self.topic, isinstance(self.topic, str)
         of_value = plain_bytes if self.value is None else self.value.serialize
         of_key = None if self.key is None else self.key.serialize
         headers, timestamp, partition = self.headers, self.timestamp, self.partition
 
-        def message(record: Any) -> dict[str, Any]:
+        def message(record: Any, time: int | None = None) -> dict[str, Any]:
             made: dict[str, Any] = {
                 "topic": topic if fixed else topic(record),  # type: ignore[operator]
                 "value": of_value(record),
@@ -42,6 +45,8 @@ class MessageSchema:
                 made["headers"] = headers(record)
             if timestamp is not None:
                 made["timestamp"] = timestamp(record)
+            elif time is not None:
+                made["timestamp"] = time
             if partition is not None:
                 made["partition"] = partition(record, key)
             return made

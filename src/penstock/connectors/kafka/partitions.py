@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.connectors.kafka.offsets import ASK_SECONDS, Partition
 from penstock.connectors.kafka.settings import logged, need_client
-from penstock.errors import MissingPartitionError, SourceError
+from penstock.errors import SourceError, SourceMissingError
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class Subscription:
         if self.partitions:
             for topic, number in self.partitions:
                 if number not in known.get(topic, ()):
-                    raise MissingPartitionError(
-                        f"there is no topic {topic} with a partition {number}"
-                    )
+                    raise SourceMissingError(f"there is no topic {topic} with a partition {number}")
             return sorted(self.partitions)
         if self.pattern is not None:
             pattern = re.compile(self.pattern)
@@ -52,7 +50,7 @@ class Subscription:
         else:
             for topic in self.topics:
                 if topic not in known:
-                    raise MissingPartitionError(f"there is no topic {topic}")
+                    raise SourceMissingError(f"there is no topic {topic}")
             topics = list(self.topics)
         return sorted((topic, number) for topic in topics for number in known[topic])
 

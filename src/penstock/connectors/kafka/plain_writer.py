@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.common.plain import Plain
+from penstock.connectors.kafka.messages import ToMessage
 from penstock.connectors.kafka.production import Production
 from penstock.connectors.sink import SinkWriter
 
@@ -16,7 +17,7 @@ class PlainKafkaWriter(SinkWriter):
     def __init__(
         self,
         properties: Mapping[str, Any],
-        message: Callable[[Any], dict[str, Any]],
+        message: ToMessage,
         waits: bool,
         flush_seconds: float,
         wake: Callable[[], None],
@@ -32,7 +33,10 @@ class PlainKafkaWriter(SinkWriter):
         self._production = Production(self._properties)
 
     def write(self, value: Any) -> None:
-        self._open().produce(self._message(value))
+        self.write_timed(value, None)
+
+    def write_timed(self, value: Any, timestamp: int | None) -> None:
+        self._open().produce(self._message(value, timestamp))
 
     def has_room(self) -> bool:
         return self._open().has_room(self._wake)

@@ -2,19 +2,22 @@
 
 A position is the offset after the last record that a poll returned, so what was fetched and not
 yet polled is fetched again after a restore.
+
+Messages are sorted, decoded and stamped many at a time: a call for each of them costs as much as
+the client library needs to bring it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from itertools import groupby
 from typing import Any
 
 from penstock.common.plain import Plain
-from penstock.connectors.kafka.fetcher import Fetcher
+from penstock.connectors.kafka.fetcher import Batch, Fetcher
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.records import Decode, bad_message
+from penstock.connectors.kafka.settings import need_client
 from penstock.connectors.source import SourceReader
 
 
@@ -36,7 +39,8 @@ class KafkaReader(SourceReader):
         self._timed = timed
         self._commits = commits
         self._splits: dict[Partition, dict[str, Any]] = {}
-        self._fetched: deque[tuple[Partition, list[Any]]] = deque()
+        self._fetched: deque[tuple[Partition, list[Any], bool]] = deque()
+        """By partition: messages, and whether marks of its end are among them."""
         self._taken = 0
         self._last: Partition | None = None
         self._committed: dict[Partition, int] = {}
@@ -65,33 +69,34 @@ class KafkaReader(SourceReader):
                 batch = self._fetching().take()
                 if batch is None:
                     return []
-                self._fetched.extend(
-                    (place, list(messages)) for place, messages in groupby(batch, _place)
-                )
+                self._fetched.extend(_by_partition(batch))
                 continue
-            place, messages = self._next(limit)
+            place, messages, marks = self._next(limit)
             split = self._splits.get(place)
-            if split is not None and (records := self._records(place, split, messages)):
+            if split is not None and (records := self._records(place, split, messages, marks)):
                 self._last = place
                 return records
         return None
 
-    def _next(self, limit: int) -> tuple[Partition, list[Any]]:
+    def _next(self, limit: int) -> tuple[Partition, list[Any], bool]:
         """The next messages of those that were fetched."""
-        place, messages = self._fetched[0]
+        place, messages, marks = self._fetched[0]
         start, self._taken = self._taken, self._taken + limit
         if self._taken >= len(messages):
             self._fetched.popleft()
             self._taken = 0
-        return place, messages[start : start + limit]
+        return place, messages[start : start + limit], marks
 
-    def _records(self, place: Partition, split: dict[str, Any], messages: list[Any]) -> list[Any]:
+    def _records(
+        self, place: Partition, split: dict[str, Any], messages: list[Any], marks: bool
+    ) -> list[Any]:
         """The records among `messages`; moves the split past them, and ends it at its end."""
         stop = split["stop"]
         last = messages[-1]
         end = last.offset() + (last.error() is None)
-        # What is no message is the mark of an end; those that follow it came later.
-        messages = [message for message in messages if message.error() is None]
+        if marks:
+            # Those that follow the mark of an end came later.
+            messages = [message for message in messages if message.error() is None]
         if stop is not None and end > stop:
             messages = [message for message in messages if message.offset() < stop]
         records = self._decoded(messages)
@@ -108,23 +113,21 @@ class KafkaReader(SourceReader):
         return True
 
     def _decoded(self, messages: list[Any]) -> list[Any]:
-        decode = self._decode
         try:
-            values = [decode(message) for message in messages]
+            values = self._decode(messages)
         except Exception:
             messages, values = self._one_by_one(messages)
         if not self._timed:
             return values
-        return [
-            (value, message.timestamp()[1]) for value, message in zip(values, messages, strict=True)
-        ]
+        times = [time for _, time in map(need_client().Message.timestamp, messages)]
+        return list(zip(values, times, strict=True))
 
     def _one_by_one(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
         """As `_decoded`, when one of them is bad: say which, or leave it out and count it."""
         good, values = [], []
         for message in messages:
             try:
-                values.append(self._decode(message))
+                values += self._decode([message])
             except Exception as error:
                 if not self._skip_bad:
                     raise bad_message(message, error) from error
@@ -153,9 +156,9 @@ class KafkaReader(SourceReader):
             self._fetching().commit(news)
             self._committed.update(news)
 
-    def metrics(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, float]:
         """Current and committed offset and lag by partition, and what was skipped."""
-        found = {"numRecordsInErrors": self.skipped}
+        found: dict[str, float] = {"numRecordsInErrors": self.skipped}
         lag = 0
         for (topic, number), split in self._splits.items():
             name = f"KafkaSourceReader.topic.{topic}.partition.{number}"
@@ -177,5 +180,14 @@ class KafkaReader(SourceReader):
         return self._fetcher
 
 
-def _place(message: Any) -> Partition:
-    return (message.topic(), message.partition())
+def _by_partition(batch: Batch) -> list[tuple[Partition, list[Any], bool]]:
+    """The messages of a batch, partition by partition, each in the order in which it came."""
+    kind = need_client().Message
+    messages = batch.messages
+    places = list(zip(map(kind.topic, messages), map(kind.partition, messages), strict=True))
+    sorted_out: dict[Partition, list[Any]] = {place: [] for place in places}
+    if len(sorted_out) == 1:
+        return [(places[0], messages, batch.marks)]
+    for place, message in zip(places, messages, strict=True):
+        sorted_out[place].append(message)
+    return [(place, own, batch.marks) for place, own in sorted_out.items()]

@@ -1,7 +1,8 @@
 """Records of a source: what is made of a message, and what happens when nothing can be.
 
-A *decoder* is a function of one message. Those here are built from schemas that turn bytes into
-values; a full-record decoder sees all of a message as a `ConsumerRecord`.
+A *decoder* is a function from messages to as many records: one call for many, since calls are what
+costs. Those here are built from schemas that turn bytes into values; a full-record decoder sees all
+of a message as a `ConsumerRecord`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.kafka.settings import need_client
 from penstock.errors import ProgramError, RecordError
 
-Decode = Callable[[Any], Any]
-"""From a message of the client library to a record."""
+Decode = Callable[[list[Any]], list[Any]]
+"""From messages of the client library to records."""
 
 _SHOWN_BYTES = 100
 
@@ -48,15 +50,15 @@ class ValueDecoder:
     schema: DeserializationSchema | None = None
 
     def compiled(self) -> Decode:
+        value_of = need_client().Message.value
         if self.schema is None:
-            return _text
+            return lambda messages: [
+                None if data is None else data.decode() for data in map(value_of, messages)
+            ]
         deserialize = self.schema.deserialize
-
-        def decode(message: Any) -> Any:
-            value = message.value()
-            return None if value is None else deserialize(value)
-
-        return decode
+        return lambda messages: [
+            None if data is None else deserialize(data) for data in map(value_of, messages)
+        ]
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,9 @@ class KeyValueDecoder:
 
     def compiled(self) -> Decode:
         of_key, of_value = _part(self.key), _part(self.value)
-        return lambda message: (of_key(message.key()), of_value(message.value()))
+        return lambda messages: [
+            (of_key(message.key()), of_value(message.value())) for message in messages
+        ]
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class RecordDecoder:
             )
             return record if function is None else function(record)
 
-        return decode
+        return lambda messages: list(map(decode, messages))
 
 
 Decoder = ValueDecoder | KeyValueDecoder | RecordDecoder
@@ -121,11 +125,6 @@ def bad_message(message: Any, error: Exception) -> RecordError:
     dots = "..." if value is not None and len(value) > _SHOWN_BYTES else ""
     what = f"{type(error).__name__}: {error}"
     return RecordError(f"{place}: the record cannot be decoded: {what}: {shown}{dots}", place)
-
-
-def _text(message: Any) -> Any:
-    value = message.value()
-    return None if value is None else value.decode()
 
 
 def _part(schema: DeserializationSchema | None) -> Callable[[bytes | None], Any]:

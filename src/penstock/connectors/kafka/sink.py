@@ -13,8 +13,9 @@ from penstock.connectors.kafka.messages import MessageSchema
 from penstock.connectors.kafka.plain_writer import PlainKafkaWriter
 from penstock.connectors.kafka.pool import ProducerPool
 from penstock.connectors.kafka.transactional_writer import TransactionalKafkaWriter
-from penstock.connectors.kafka.transactions import id_of
+from penstock.connectors.kafka.transactions import id_of, timeout_of_turn
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+from penstock.errors import ProgramError
 
 TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 """The longest that a broker allows unless it is configured otherwise."""
@@ -41,6 +42,7 @@ class TopicSink(Sink):
 
     def __init__(self, settings: KafkaSinkSettings) -> None:
         self._settings = settings
+        self.timed = settings.messages.timestamp is None
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         settings = self._settings
@@ -68,4 +70,17 @@ class TopicSink(Sink):
         settings = self._settings
         if settings.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
+        _check_timeout(settings.transaction_timeout_ms, context)
         return KafkaCommitter(settings.prefix, context.job_id, Coordinators(settings.properties))
+
+
+def _check_timeout(timeout_ms: int, context: CommitterContext) -> None:
+    """ProgramError if brokers would abort transactions before a checkpoint can commit them."""
+    interval = context.checkpoint_interval_ms
+    if interval is not None and timeout_of_turn(timeout_ms, 0) <= interval:
+        raise ProgramError(
+            f"the sink with uid {context.uid}: transaction.timeout.ms is {timeout_ms} ms and "
+            f"checkpoints come every {interval} ms, so that brokers would abort transactions "
+            "before they are committed; set it to the interval and the longest time that the job "
+            "may be away, together"
+        )

@@ -22,7 +22,7 @@ from penstock.connectors.source import (
     SourceReader,
     SplitEnumerator,
 )
-from penstock.errors import MissingPartitionError
+from penstock.errors import SourceMissingError
 
 DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 
@@ -66,7 +66,6 @@ class PartitionsSource(Source):
     """Reads partitions of Kafka topics."""
 
     timed = True
-    """Whether polls return pairs of a value and the message's timestamp."""
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self._settings = settings
@@ -86,7 +85,7 @@ class PartitionsSource(Source):
             lambda: Fetcher(self._consumer_settings(context), context.wake),
             settings.decoder.compiled(),
             settings.skip_bad_records,
-            self.timed,
+            context.timed,
             settings.group is not None and settings.commit_offsets,
         )
 
@@ -106,9 +105,7 @@ def _new_splits(
     """Splits of the partitions that are not known yet."""
     found = settings.subscription.find(settings.properties)
     for topic, number in sorted(known.difference(found)):
-        raise MissingPartitionError(
-            f"topic {topic}, partition {number}: it is gone; was it deleted?"
-        )
+        raise SourceMissingError(f"topic {topic}, partition {number}: it is gone; was it deleted?")
     fresh = [partition for partition in found if partition not in known]
     offsets = OffsetsOfCluster(settings.properties, settings.group)
     starts = offsets.resolve(settings.start if first else OffsetRule(EARLIEST), fresh)

@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.coordinator import Coordinators
+from penstock.connectors.kafka.messages import ToMessage
 from penstock.connectors.kafka.pool import ProducerPool, Transactional
 from penstock.connectors.kafka.production import ROOM
 from penstock.connectors.kafka.transactions import Committable
@@ -50,7 +51,7 @@ class TransactionalKafkaWriter(SinkWriter):
         self,
         pool: ProducerPool,
         coordinators: Coordinators,
-        message: Callable[[Any], dict[str, Any]],
+        message: ToMessage,
         flush_seconds: float,
         wake: Callable[[], None],
     ) -> None:
@@ -78,7 +79,10 @@ class TransactionalKafkaWriter(SinkWriter):
         return len(turn.held) < ROOM and turn.transactional.production.has_room(self._wake)
 
     def write(self, value: Any) -> None:
-        message = self._message(value)
+        self.write_timed(value, None)
+
+    def write_timed(self, value: Any, timestamp: int | None) -> None:
+        message = self._message(value, timestamp)
         if self._turn is None:
             self._turn = _Turn(self._pool.wait(), self._arrived)
         turn = self._turn

@@ -49,6 +49,8 @@ _SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     "auto.create.topics.enable": "false",
     "log.segment.bytes": "67108864",
+    # Messages carry event time, and a test's events may be of any year.
+    "log.retention.ms": "-1",
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
