@@ -17,8 +17,7 @@ from pathlib import Path
 from bench.common import Run, interleaved, result_row, share_with_workers
 from bench.data import RECORDS, payments
 from bench.jobs import Count, CountingSink, environment, keyed_count
-from bench.stamps import notes
-from bench.tight_loop import side_by_side
+from bench.throughput import check, compare, measured
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 
@@ -34,17 +33,7 @@ def penstock(data: Path, **settings: str) -> Run:
         called = time.time_ns()
         env.execute("keyed count")
         wall = (time.time_ns() - called) / 1e9
-        opened = min(time for [time] in notes(folder, "opened"))
-        written = notes(folder, "written")
-    ended = max(last for _, last in written)
-    records = sum(count for count, _ in written)
-    return Run(records=records, seconds=(ended - opened) / 1e9, wall=wall)
-
-
-def check(runs: list[Run]) -> None:
-    wrong = [run.records for run in runs if run.records != RECORDS]
-    if wrong:
-        raise SystemExit(f"the sink should have {RECORDS} records of each run, but has {wrong}")
+        return measured(folder, wall)
 
 
 def compare_backends(backend: str, memory: str) -> None:
@@ -74,33 +63,9 @@ def main() -> None:
     given = parser.parse_args()
     share_with_workers()
     if given.backend == "hashmap":
-        compare_with_loop()
+        compare("keyed_count", penstock, payments(RECORDS), "bench.tight_loop")
     else:
         compare_backends(given.backend, given.memory)
-
-
-def compare_with_loop() -> None:
-    """The rate of the job against that of the tight loop."""
-    data = payments(RECORDS)
-    penstock(data)  # makes the session; its JVM compiles what it runs for some seconds
-    rounds = interleaved(
-        penstock=lambda: penstock(data),
-        tight_loop=lambda: side_by_side(1, data),
-        two_tight_loops=lambda: side_by_side(2, data),
-    )
-    check(rounds.runs["penstock"])
-    ratio, limit = (
-        rounds.ratio("penstock", "tight_loop"),
-        rounds.ratio("two_tight_loops", "tight_loop"),
-    )
-    low, high = rounds.spread("penstock", "tight_loop")
-    details = (
-        f"{rounds.rate('penstock'):,.0f}/s of {rounds.rate('tight_loop'):,.0f}/s, "
-        f"rounds {low:.2f}-{high:.2f}; two loops side by side {limit:.2f}; "
-        f"wall of execute() {rounds.wall('penstock'):.1f} s"
-    )
-    print(rounds.table())
-    print(result_row("keyed_count", f"{ratio:.2f} x the tight loop", details))
 
 
 if __name__ == "__main__":
