@@ -196,8 +196,14 @@ class ExpiringListState(_ExpiringState, ListState[T]):
         if not values:
             return
         now = self._now()
-        stored = self._entries.get(self._key_context.key)
-        self._put([*(stored or ()), *((value, now) for value in values)])
+        key = self._key_context.key
+        stored = self._entries.get(key)
+        added = [(value, now) for value in values]
+        if stored is None:
+            self._put(added)
+        else:
+            stored += added
+            self._changed.add(key)
 
     def update(self, values: list[T]) -> None:
         self.clear()
