@@ -16,7 +16,7 @@ from penstock.cli.options import (
     pyflink_option,
     setting_options,
 )
-from penstock.common.config_options import RECOVERY_PATH, parse_job_id
+from penstock.common.config_options import IGNORE_UNCLAIMED, RECOVERY_PATH, parse_job_id
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -36,7 +36,14 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
     "--from-savepoint",
     "restore_path",
     metavar="PATH",
-    help="Begin with a retained checkpoint: a chk-N directory or its _metadata.",
+    help="Begin with a savepoint or a retained checkpoint: its directory or its _metadata.",
+)
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    "ignore_unclaimed",
+    is_flag=True,
+    help="Let state go that no operator of the program claims.",
 )
 @pyflink_option
 @job_argument()
@@ -48,6 +55,7 @@ def command(
     detached: bool,
     job_id: str | None,
     restore_path: str | None,
+    ignore_unclaimed: bool,
     pyflink: bool,
     job: Path,
     arguments: tuple[str, ...],
@@ -55,6 +63,8 @@ def command(
     """Run the program in the file JOB, with the arguments after it."""
     if restore_path is not None:
         definitions = (*definitions, f"{RECOVERY_PATH.key}={restore_path}")
+    if ignore_unclaimed:
+        definitions = (*definitions, f"{IGNORE_UNCLAIMED.key}=true")
     file = file_settings(config_file)
     overrides = overriding_settings(definitions, parallelism, master)
     if detached:

@@ -144,6 +144,12 @@ CHECKPOINT_RETENTION = Option(
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )
+IGNORE_UNCLAIMED = Option(
+    "execution.state-recovery.ignore-unclaimed-state",
+    parse_boolean,
+    False,
+    ("execution.savepoint.ignore-unclaimed-state",),
+)
 JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 CHECKPOINT_INCREMENTAL = Option(
     "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)

@@ -137,6 +137,10 @@ MEANINGS = {
         "from those. `penstock run -s`",
         values="path or URI",
     ),
+    "execution.state-recovery.ignore-unclaimed-state": Meaning(
+        "State in a checkpoint or savepoint that no operator of the program claims by its uid is "
+        "let go; else the job does not start. `penstock run -n`",
+    ),
     "pipeline.jobid": Meaning(
         "The id of the job; without it every start has a new one. The next start under the same "
         "id goes on from the newest checkpoint. `penstock run --job-id`",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import DuplicateNameError, InvalidParallelismError, ProgramError
 from penstock.graph.operators import Operator, SinkOperator, SourceOperator
-from penstock.graph.partitioning import ForwardPartitioning, Partitioning
+from penstock.graph.partitioning import ForwardPartitioning, Partitioning, RebalancePartitioning
 
 MAX_PARALLELISM_LIMIT = 32768
 DEFAULT_SHARING_GROUP = "default"
@@ -62,7 +62,11 @@ class StreamEdge:
     def identity(self) -> str:
         """What tells it from other edges between operators, as part of a generated uid."""
         side = "" if self.tag is None else f":{self.tag}"
-        return self.partitioning.name + side + (f":{self.input}" if self.input else "")
+        partitioning = self.partitioning
+        # Which of the two it is follows from the parallelism, and uids outlive that.
+        if isinstance(partitioning, RebalancePartitioning):
+            partitioning = ForwardPartitioning()
+        return partitioning.name + side + (f":{self.input}" if self.input else "")
 
 
 @dataclass(frozen=True)

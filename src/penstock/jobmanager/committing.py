@@ -26,6 +26,7 @@ class Commits:
 
     def __init__(self, job: JobGraph, job_id: str, last_attempt: int = sys.maxsize) -> None:
         self._committers: dict[str, Committer] = {}
+        self._uids = {node.uid for vertex in job.vertices for node in vertex.nodes}
         for vertex in job.vertices:
             for node in vertex.nodes:
                 if isinstance(node.operator, SinkOperator):
@@ -55,6 +56,10 @@ class Commits:
     def restored(self) -> None:
         """A new attempt starts, and all that its checkpoint covers is committed."""
         self._unconfirmed = {}
+
+    def known(self, committables: Committables) -> dict[str, tuple[Plain, ...]]:
+        """Those of sinks that are in the program: others have been let go."""
+        return {uid: values for uid, values in committables.items() if uid in self._uids}
 
     def commit(self, committables: Committables) -> None:
         """Carry out; slow, and safe to call from another thread and more than once."""

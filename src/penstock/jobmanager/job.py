@@ -37,6 +37,8 @@ class Job:
     timeouts: Timeouts = field(default_factory=Timeouts)
     restore_path: str | None = None
     """A checkpoint to begin with, if the job has none of its own."""
+    ignore_unclaimed: bool = False
+    """Whether state that no operator claims is let go; else the job does not start."""
     named: bool = False
     """Whether the id was chosen by somebody, who may choose it again."""
 

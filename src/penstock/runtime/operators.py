@@ -86,7 +86,7 @@ class OperatorCut:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
                 data = encode_segment(blocks, self.origin)
                 path = store.write_segment(part_name, data)
-                segments += (SegmentHandle.of(path, data, groups),)
+                segments += (SegmentHandle.of(path, data, groups, map(_state_of, blocks)),)
                 size += len(data)
         return OperatorSnapshot(segments, self.splits, self.committables()), size
 
@@ -98,6 +98,10 @@ class OperatorCut:
             return tuple(self.prepare())
         except StorageError as error:
             raise SinkError(f"a sink cannot prepare its output: {error}") from error
+
+
+def _state_of(block: GroupBlock) -> tuple[str, str]:
+    return block.state, block.kind
 
 
 def located(operator: str, error: StateError) -> StateError:
