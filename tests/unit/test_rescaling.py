@@ -136,7 +136,7 @@ def test_operator_state_is_offered_to_everyone_who_may_pick_of_it(old, new):
 @given(widths, widths)
 def test_clocks_of_splits_go_where_the_splits_may_go(old, new):
     for index, part in enumerate(parts(program(new), saved(old), "source")):
-        clocks = {split: latest for split, latest in part.clocks}
+        clocks = dict(part.clocks)
         if old == new:
             assert clocks == {f"split-{index}": 10 * index, None: 5 + index}
         else:

@@ -11,6 +11,8 @@ from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.errors import CorruptCheckpointError
 
+OWN = "shared/"
+"""What the paths of segments in the directory of their job begin with."""
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
@@ -39,6 +41,11 @@ class SegmentHandle:
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:
         states = tuple((name, kind) for name, kind in value["states"])
         return SegmentHandle(**{**value, "states": states})
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it lies outside of the job's directory: read, but not built upon or deleted."""
+        return not self.path.startswith(OWN)
 
     def verify(self, data: bytes) -> None:
         """CorruptCheckpointError unless `data` is what was written."""

@@ -8,9 +8,9 @@ tombstone under the same name: whoever creates the file first decides, for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from penstock.checkpoint.handles import SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.sealed import seal, unseal
 from penstock.common import plain
 from penstock.common.plain import Plain
@@ -58,7 +58,24 @@ class CheckpointMetadata:
         ]
 
     def segment_paths(self) -> frozenset[str]:
-        return frozenset(handle.path for handle in self.segments())
+        """The segments in the directory of the checkpoint's own job."""
+        return frozenset(handle.path for handle in self.segments() if not handle.foreign)
+
+    def with_paths(self, paths: Mapping[str, str]) -> CheckpointMetadata:
+        """The same with every segment at the place that `paths` has for it."""
+
+        def moved(operator: OperatorSnapshot) -> OperatorSnapshot:
+            handles = (replace(h, path=paths[h.path]) for h in operator.segments)
+            return replace(operator, segments=tuple(handles))
+
+        def subtask(old: SubtaskSnapshot) -> SubtaskSnapshot:
+            return replace(old, operators={u: moved(part) for u, part in old.operators.items()})
+
+        vertices = {
+            uid: replace(vertex, subtasks=tuple(map(subtask, vertex.subtasks)))
+            for uid, vertex in self.vertices.items()
+        }
+        return replace(self, vertices=vertices)
 
     def is_final(self) -> bool:
         """Whether every subtask was finished: nothing is left to run."""

@@ -144,6 +144,15 @@ CHECKPOINT_RETENTION = Option(
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )
+CLAIM_MODE = Option(
+    "execution.state-recovery.claim-mode",
+    one_of("NO_CLAIM", "CLAIM"),
+    "NO_CLAIM",
+    ("execution.savepoint-restore-mode",),
+)
+SAVEPOINT_DIRECTORY: Option[str | None] = Option(
+    "state.savepoints.dir", str, None, ("execution.checkpointing.savepoint-dir",)
+)
 IGNORE_UNCLAIMED = Option(
     "execution.state-recovery.ignore-unclaimed-state",
     parse_boolean,

@@ -132,9 +132,18 @@ MEANINGS = {
         "`RETAIN_ON_CANCELLATION`",
     ),
     "execution.state-recovery.path": Meaning(
-        "A retained checkpoint to begin with: a `chk-N` directory or its `_metadata`. It is "
+        "A savepoint or retained checkpoint to begin with: its folder or its `_metadata`. It is "
         "copied, so the original may be deleted. A job that has checkpoints of its own goes on "
         "from those. `penstock run -s`",
+        values="path or URI",
+    ),
+    "execution.state-recovery.claim-mode": Meaning(
+        "Whether the job owns the savepoint or checkpoint that it begins with: claimed, it is "
+        "deleted once the job has a copy of its own",
+        values="`NO_CLAIM` or `CLAIM`",
+    ),
+    "state.savepoints.dir": Meaning(
+        "Where savepoints go whose caller does not say; every slot must reach it",
         values="path or URI",
     ),
     "execution.state-recovery.ignore-unclaimed-state": Meaning(

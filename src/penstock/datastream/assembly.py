@@ -40,6 +40,8 @@ def assemble(
         restart_strategy(values, checkpoints.interval_ms is not None),
         Timeouts(heartbeat=options.HEARTBEAT_TIMEOUT.read(values)),
         options.RECOVERY_PATH.read(values),
+        options.CLAIM_MODE.read(values) == "CLAIM",
+        options.SAVEPOINT_DIRECTORY.read(values),
         options.IGNORE_UNCLAIMED.read(values),
         given_id is not None,
     )

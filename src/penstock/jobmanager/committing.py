@@ -34,6 +34,7 @@ class Commits:
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer
+        self._kept: dict[str, tuple[Plain, ...]] = {}
         self._unconfirmed: dict[str, dict[str, Plain]] = {}
 
     def unconfirmed(self) -> Committables:
@@ -73,10 +74,18 @@ class Commits:
             except Exception as error:
                 raise SinkError(f"the sink with uid {uid} cannot commit: {error}") from error
 
+    def keep(self, committables: Committables) -> None:
+        """A savepoint covers these: whoever restores it commits them, whatever becomes of us."""
+        self._kept = merge([self._kept, committables])
+
     def abort_others(self, keep: Committables) -> None:
-        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`."""
+        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`.
+
+        What a savepoint covers is not aborted either.
+        """
+        kept = merge([keep, self._kept])
         for uid, committer in self._committers.items():
-            committer.abort_others(list(keep.get(uid, ())))
+            committer.abort_others(list(kept.get(uid, ())))
 
     def _committer(self, uid: str) -> Committer:
         if uid not in self._committers:

@@ -91,7 +91,7 @@ def _import(job: Job) -> list[str]:
         return []
     own, damaged = job.store.newest()
     if own is None and not damaged:
-        import_checkpoint(job.store, job.restore_path)
+        import_checkpoint(job.store, job.restore_path, job.claim)
         return []
     if own is not None and own.restored_from == job.restore_path:
         return []

@@ -255,7 +255,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
                 self.state.restore(decode_segment(_read(handle, store), self.groups))
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self.groups.start, self.groups.stop - 1)
-        if all((h.first_group, h.last_group) == own for h in keyed):
+        if all((h.first_group, h.last_group) == own and not h.foreign for h in keyed):
             self.chain.restored(keyed)
 
     def open(self) -> None:
@@ -286,8 +286,9 @@ class RuntimeKeyedFunction(RuntimeFunction):
         context.backend = self.broadcast
         return context
 
-    def cut(self, checkpoint: int) -> OperatorCut:
-        base = self.chain.base()
+    def cut(self, checkpoint: int, full: bool = False) -> OperatorCut:
+        """`full`: all of the state, upon nothing."""
+        base = () if full else self.chain.base()
         # The function first: it may change keyed state too, and what it raises comes before a cut.
         unkeyed = super().cut(checkpoint)
         try:

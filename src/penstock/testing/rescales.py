@@ -16,6 +16,7 @@ from penstock.graph.job_graph import build_job_graph
 from penstock.graph.partitioning import BroadcastPartitioning, ForwardPartitioning
 from penstock.jobmanager.job import Job
 from penstock.testing.faults import FaultRates
+from penstock.testing.stages import HoldBack
 from penstock.testing.takeovers import TakeoverScenario
 
 WIDEST = 5
@@ -61,9 +62,20 @@ class RescaleScenario(TakeoverScenario):
         return node
 
     def _fixed(self) -> set[int]:
-        """The groups whose parallelism shows in the results: each of them gets a copy."""
-        return {
-            self._forward_group(node)
-            for node, inputs in self.program.program.inputs.items()
+        """The groups whose parallelism shows in the results.
+
+        Each subtask gets a copy of what is broadcast. `Follow` needs its input in order, which only
+        single subtasks before it keep, and `HoldBack` marks what it holds with its subtask.
+        """
+        program = self.program.program
+        fixed = {
+            node
+            for node, inputs in program.inputs.items()
             if any(isinstance(upstream.partitioning, BroadcastPartitioning) for upstream in inputs)
         }
+        for node in program.nodes.values():
+            if isinstance(getattr(node.operator, "function", None), HoldBack):
+                fixed.add(node.id)
+        if any("Follow(" in line for line in self.program.lines):
+            fixed |= {node.id for node in program.nodes.values() if node.parallelism == 1}
+        return {self._forward_group(node) for node in fixed}
