@@ -96,6 +96,7 @@ def test_a_job_stops_and_goes_on_at_another_parallelism(parallelism: int) -> Non
 
 def test_a_savepoint_commits_nothing_and_the_job_goes_on(env: LocalEnvironment) -> None:
     job = totals(env, 1500)
+    after_some(job)
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
     assert open_snapshot(path).metadata.committables.get("files") is not None
     job.get_job_execution_result().result(60)
@@ -120,6 +121,7 @@ def test_a_savepoint_is_whole_in_itself_and_may_be_moved(env: LocalEnvironment) 
 
 def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment) -> None:
     job = totals(env, 1500)
+    after_some(job)
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
     job.get_job_execution_result().result(60)
     for parallelism, out in ((1, "a"), (3, "b")):
@@ -133,6 +135,8 @@ def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment
 
 def test_what_only_a_savepoint_covers_outlives_the_job(env: LocalEnvironment) -> None:
     job = totals(env, 10**9, **{BELOW + "interval": "1 h"})
+    while not any(metrics.records_in for metrics in job.progress().metrics.values()):
+        assert not job.get_job_execution_result().done()
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
     job.cancel().result(60)
     assert written(env) == []

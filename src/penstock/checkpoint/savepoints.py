@@ -8,6 +8,7 @@ Paths inside are relative, so the folder may be moved or copied as a whole.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from penstock.checkpoint.metadata import (
@@ -71,7 +72,8 @@ def open_snapshot(path: str) -> Snapshot:
 
     CheckpointError if there is none, CorruptCheckpointError if its manifest is damaged.
     """
-    folder = path.rstrip("/").removesuffix("/_metadata").rstrip("/")
+    whole_path = path if "://" in path else os.path.abspath(path)
+    folder = whole_path.rstrip("/").removesuffix("/_metadata").rstrip("/")
     number = folder.rsplit("/", 1)[-1].removeprefix("chk-")
     retained = number.isdigit() and folder.endswith(f"/chk-{number}")
     root = folder.rsplit("/", 1)[0] if retained else folder

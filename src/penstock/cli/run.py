@@ -45,6 +45,11 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
     is_flag=True,
     help="Let state go that no operator of the program claims.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Start nothing: say what of the savepoint each operator would take over.",
+)
 @pyflink_option
 @job_argument()
 def command(
@@ -56,6 +61,7 @@ def command(
     job_id: str | None,
     restore_path: str | None,
     ignore_unclaimed: bool,
+    dry_run: bool,
     pyflink: bool,
     job: Path,
     arguments: tuple[str, ...],
@@ -67,6 +73,10 @@ def command(
         definitions = (*definitions, f"{IGNORE_UNCLAIMED.key}=true")
     file = file_settings(config_file)
     overrides = overriding_settings(definitions, parallelism, master)
+    if dry_run:
+        from penstock.cli.dry_run import dry_run as say
+
+        return say(job, arguments, file, overrides, pyflink)
     if detached:
         from penstock.cli.detach import start_detached
 

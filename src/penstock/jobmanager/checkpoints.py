@@ -312,9 +312,9 @@ class Checkpoints:
 
     def _completed(self, metadata: CheckpointMetadata) -> None:
         checkpoint = metadata.checkpoint
-        final = metadata.is_final() or self._savepoints.get(checkpoint) is not None
         if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
             return
+        final = self._savepoints.written(checkpoint) or metadata.is_final()
         self._enumerator_states.pop(checkpoint, None)
         for older in self._coordinator.subsumed():
             self._abort(older, f"checkpoint {checkpoint} was complete before it", counts=False)

@@ -37,6 +37,7 @@ class Savepoints:
     def __init__(self) -> None:
         self._waiting: list[SavepointRequest] = []
         self._under_way: dict[int, tuple[SavepointRequest, SavepointLocation]] = {}
+        self._stopped_with = 0
 
     @property
     def waiting(self) -> bool:
@@ -65,10 +66,17 @@ class Savepoints:
         request, location = self._under_way.pop(checkpoint)
         request.answer(location.path, None)
 
+    def written(self, checkpoint: int) -> bool:
+        """This checkpoint is complete; whether the job stops with it."""
+        if checkpoint not in self._under_way:
+            return False
+        self._stopped_with = checkpoint
+        return True
+
     def stopped(self) -> None:
-        """The job has stopped with all that was under way."""
-        for checkpoint in list(self._under_way):
-            self.completed(checkpoint)
+        """The last output is committed: the job has stopped, with a savepoint or without."""
+        if self._stopped_with in self._under_way:
+            self.completed(self._stopped_with)
 
     def failed(self, checkpoint: int, reason: str) -> None:
         found = self._under_way.pop(checkpoint, None)

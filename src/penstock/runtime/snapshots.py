@@ -64,7 +64,8 @@ class Snapshots:
         clock = self._environment.clock
         started = clock.monotonic_ns()
         self.epoch = checkpoint + 1
-        self.confirm(confirmed)
+        if confirmed:
+            self.confirm(confirmed)
         cuts: list[OperatorCut] = []
         refused: StateError | None = None
         for operator in operators:
