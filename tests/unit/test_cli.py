@@ -104,7 +104,12 @@ def test_info_draws_chains_exchanges_and_state(call):
     assert "[0] parallelism 1" in out and "[1] parallelism 2" in out
     assert "(read position)" in out and "Join <words>  (keyed state)" in out
     assert "HASH → [1]" in out
-    assert err == "building ['--an', 'argument']\n"
+    first, *warnings = err.splitlines()
+    assert first == "building ['--an', 'argument']"
+    assert [line.partition(" has state and no uid")[0] for line in warnings] == [
+        "penstock: Source: Collection Source",
+        "penstock: Join <words>",
+    ]
 
 
 def test_info_where_the_terminal_knows_only_ascii(monkeypatch):

@@ -31,3 +31,9 @@ def exchange(graph: JobGraph, edge: JobEdge) -> str:
         return name
     writer = next(node.name for node in vertex.nodes if node.id == edge.node)
     return f"{name} from {writer}"
+
+
+def without_uid(graph: JobGraph) -> list[StreamNode]:
+    """The operators with state whose author gave them no uid."""
+    nodes = (node for vertex in graph.vertices for node in vertex.nodes)
+    return [node for node in nodes if node.generated_uid and state_of(node) is not None]

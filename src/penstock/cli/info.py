@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -59,7 +60,14 @@ def command(
 
         click.echo(plan_json(graph.job))
     elif svg is None:
+        from penstock.cli.chains import without_uid
         from penstock.cli.drawing import draw
 
         draw(graph)
+        for node in without_uid(graph.job):
+            print(
+                f"penstock: {node.name} has state and no uid: after a change of the program its "
+                "state may not be found; give it one with .uid(...)",
+                file=sys.stderr,
+            )
     return 0

@@ -44,6 +44,8 @@ class StreamNode:
     description: str = ""
     buffer_timeout_ms: int | None = None
     """How long its buffers may gather; None: as long as the job's."""
+    generated_uid: bool = False
+    """Whether the uid was not given by the program's author."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _with_uids(nodes: Sequence[StreamNode], edges: Sequence[StreamEdge]) -> tupl
             )
         used[uid] = node.name
         uids[node.id] = uid
-        result.append(replace(node, uid=uid))
+        result.append(replace(node, uid=uid, generated_uid=not node.uid))
     return tuple(result)
 
 
