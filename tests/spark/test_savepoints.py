@@ -14,7 +14,7 @@ import pytest
 
 import penstock
 
-NUMBERS, KEYS = 12_000, 11
+NUMBERS, KEYS = 6_000, 11
 PROGRAM = f"""
 import sys
 from penstock.common import Encoder, Types, WatermarkStrategy
@@ -24,7 +24,7 @@ from penstock.datastream.connectors.file_system import FileSink
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.enable_checkpointing(200)
-source = DataGeneratorSource(lambda n: n, {NUMBERS}, 1000.0)
+source = DataGeneratorSource(lambda n: n, {NUMBERS}, 500.0)
 numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
 ones = numbers.map(lambda n: (n % {KEYS}, 1)).uid("ones")
 counts = ones.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("counts")
@@ -64,6 +64,7 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(600)
 def test_stopped_from_another_terminal_and_on_at_another_parallelism(
     tmp_path: Path, command: Callable[..., list[str]], surroundings: dict[str, str]
 ) -> None:

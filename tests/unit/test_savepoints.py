@@ -170,6 +170,8 @@ def test_a_directory_must_be_known(env: LocalEnvironment) -> None:
     job = totals(env, 10**9)
     with pytest.raises(CheckpointError, match=r"set state\.savepoints\.dir"):
         job.trigger_savepoint().result(60)
+    with pytest.raises(CheckpointError, match="ends with the process"):
+        job.trigger_savepoint("memory:///savepoints").result(60)
     job.cancel().result(60)
     with pytest.raises(CheckpointError, match="the job is CANCELED"):
         job.trigger_savepoint(f"{env.storage}/savepoints").result(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -117,8 +118,13 @@ class RunningJob(JobClient):
         if directory is None:
             message = "there is no directory for savepoints: name one, or set state.savepoints.dir"
             answer(None, CheckpointError(message))
+        elif directory.startswith("memory:"):
+            message = f"{directory} ends with the process: savepoints need a directory that stays"
+            answer(None, CheckpointError(message))
         else:
-            self._runner.savepoint(SavepointRequest(directory, answer, stop, drain))
+            # Slots may have other working directories.
+            whole = directory if "://" in directory else os.path.abspath(directory)
+            self._runner.savepoint(SavepointRequest(whole, answer, stop, drain))
         return CompletableFuture.following(asked, lambda ended: ended.result())
 
     def get_checkpoint_history(self) -> list[CheckpointRecord[SubtaskId]]:
