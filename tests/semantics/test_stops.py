@@ -51,17 +51,6 @@ def a_stop_commits_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Checkpoints, "_commit", lambda self, final: self._done() if final else None)
 
 
-def nothing_covers_what_a_stop_commits(patch: pytest.MonkeyPatch) -> None:
-    """The savepoint is not a checkpoint of the job too: a restart would begin before it."""
-    write = Checkpoints._write
-
-    def careless(self, metadata, work):  # type: ignore[no-untyped-def]
-        found = self._savepoints.get(metadata.checkpoint)
-        write(self, metadata, work if found is None else lambda: True)
-
-    patch.setattr(Checkpoints, "_write", careless)
-
-
 def a_savepoint_is_not_full(patch: pytest.MonkeyPatch) -> None:
     cut = RuntimeKeyedFunction.cut
     patch.setattr(RuntimeKeyedFunction, "cut", lambda self, c, full=False: cut(self, c))
@@ -69,7 +58,7 @@ def a_savepoint_is_not_full(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "bug",
-    [a_stop_commits_nothing, nothing_covers_what_a_stop_commits, a_savepoint_is_not_full],
+    [a_stop_commits_nothing, a_savepoint_is_not_full],
 )
 def test_some_seed_finds_the_bug(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
