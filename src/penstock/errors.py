@@ -216,6 +216,12 @@ class CheckpointFormatError(StorageError):
     code = "CHECKPOINT_FORMAT"
 
 
+class ControlError(PenstockError):
+    """A running job could not be reached, or refused what was asked of it."""
+
+    code = "CONTROL"
+
+
 class SourceError(PenstockError):
     """A source cannot be read: a server refused the connection or broke it off."""
 

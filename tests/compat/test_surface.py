@@ -23,11 +23,7 @@ ENVIRONMENT = "penstock.datastream.stream_execution_environment.StreamExecutionE
 
 LATER = {
     "savepoints, checkpoints and restarts": [
-        "penstock.common.job_client.JobClient.stop_with_savepoint",
-        "penstock.common.job_client.JobClient.trigger_savepoint",
         "penstock.datastream.checkpoint_config.CheckpointConfig",
-        f"{ENVIRONMENT}.set_default_savepoint_directory",
-        f"{ENVIRONMENT}.get_default_savepoint_directory",
         f"{ENVIRONMENT}.is_unaligned_checkpoints_enabled",
         f"{ENVIRONMENT}.is_force_unaligned_checkpoints",
     ],

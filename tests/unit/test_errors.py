@@ -26,6 +26,7 @@ CODES = {
     "ChannelBrokenError": "CHANNEL_BROKEN",
     "CheckpointDirectoryError": "CHECKPOINT_DIRECTORY",
     "ConfigurationError": "CONFIGURATION",
+    "ControlError": "CONTROL",
     "CheckpointError": "CHECKPOINT",
     "CheckpointFormatError": "CHECKPOINT_FORMAT",
     "SupersededError": "SUPERSEDED",

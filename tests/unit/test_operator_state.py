@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.store import MEMORY, CheckpointStore
-from penstock.checkpoint.union_state import share_union_state
+from penstock.checkpoint.union_state import union_handles, with_union
 from penstock.common.keys import NO_GROUP, UNION_GROUP
 from penstock.common.typeinfo import Types
 from penstock.connectors.client_sinks import CollectSink
@@ -130,11 +130,13 @@ def test_every_subtask_is_given_the_union_state_of_all():
     def part(index):
         own = SegmentHandle.of(f"own{index}", b"", range(NO_GROUP, NO_GROUP + 1))
         union = SegmentHandle.of(f"union{index}", b"", range(UNION_GROUP, UNION_GROUP + 1))
-        return SubtaskSnapshot(False, 0, {"uid": OperatorSnapshot((own, union))})
+        return OperatorSnapshot((own, union))
 
-    shared = share_union_state([part(0), SubtaskSnapshot(True), part(2)])
-    paths = [[h.path for o in s.operators.values() for h in o.segments] for s in shared]
-    assert paths == [["own0", "union0", "union2"], [], ["own2", "union0", "union2"]]
+    parts = [part(0), OperatorSnapshot(), part(2)]
+    shared = [with_union(part, union_handles(parts)) for part in parts]
+    paths = [[handle.path for handle in part.segments] for part in shared]
+    union = ["union0", "union2"]
+    assert paths == [["own0", *union], union, ["own2", *union]]
 
 
 # --- functions of every operator --------------------------------------------------------------

@@ -22,6 +22,7 @@ BASE = {"common", "errors"}
 ENGINE = BASE | {
     "checkpoint",
     "connectors",
+    "control",
     "graph",
     "jobmanager",
     "metrics",
@@ -39,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "state": BASE,
     "metrics": BASE,
     "network": BASE,
+    "control": BASE,
     "checkpoint": BASE,
     "graph": BASE | {"connectors"},
     "runtime": BASE | {"checkpoint", "connectors", "graph", "metrics", "network", "state"},

@@ -79,6 +79,13 @@ def test_parallelism_changes_no_uid():
     assert uids(narrow) == uids(wide)
 
 
+def test_forward_or_rebalance_as_fits_is_no_part_of_a_uid():
+    narrow, wide = StreamExecutionEnvironment(), StreamExecutionEnvironment()
+    narrow.from_collection([1]).map(one).name("a").print()
+    wide.from_collection([1]).map(one).name("a").set_parallelism(3).print()
+    assert uids(narrow) == uids(wide)
+
+
 def test_what_feeds_an_operator_is_part_of_its_uid():
     direct, behind = StreamExecutionEnvironment(), StreamExecutionEnvironment()
     direct.from_collection([1]).map(one).name("x").print()

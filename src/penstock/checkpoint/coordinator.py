@@ -51,6 +51,8 @@ class PendingCheckpoint(Generic[S]):
     waiting: set[S]
     acknowledged: dict[S, SubtaskSnapshot] = field(default_factory=dict)
     writing: bool = False
+    savepoint: bool = False
+    """Nobody restores from it or builds upon it."""
 
 
 class CheckpointCoordinator(Generic[S]):
@@ -134,12 +136,20 @@ class CheckpointCoordinator(Generic[S]):
             if not pending.writing and now_ms >= pending.triggered_ms + self._settings.timeout_ms
         ]
 
-    def trigger(self, now_ms: int, wall_ms: int = 0, manual: bool = False) -> PendingCheckpoint[S]:
+    def trigger(
+        self, now_ms: int, wall_ms: int = 0, manual: bool = False, savepoint: bool = False
+    ) -> PendingCheckpoint[S]:
         """Start the next checkpoint. Ids only ever grow, across attempts too."""
         if self._settings.interval_ms is not None and not manual:
             self._next_due_ms = now_ms + self._settings.interval_ms
         pending = PendingCheckpoint(
-            self._next_id, now_ms, wall_ms, self.confirmed, manual, set(self._subtasks)
+            self._next_id,
+            now_ms,
+            wall_ms,
+            self.confirmed,
+            manual,
+            set(self._subtasks),
+            savepoint=savepoint,
         )
         self.pending[pending.id] = pending
         self._next_id += 1
@@ -180,20 +190,28 @@ class CheckpointCoordinator(Generic[S]):
         most = self._settings.tolerable_failures
         return most is not None and self._failures_in_row > most
 
-    def completed(self, checkpoint: int, now_ms: int) -> bool:
-        """The metadata exists; False if this attempt is not waiting for it (any more)."""
+    def completed(self, checkpoint: int, now_ms: int, confirms: bool = True) -> bool:
+        """The metadata exists; False if this attempt is not waiting for it (any more).
+
+        `confirms`: the job goes on from it, which it does not from a savepoint.
+        """
         pending = self.pending.pop(checkpoint, None)
         if pending is None:
             return False
-        self.confirmed = checkpoint
-        self._failures_in_row = 0
+        if confirms:
+            self.confirmed = checkpoint
+            self._failures_in_row = 0
         self._history.ended(self._record(pending, CheckpointStatus.COMPLETED, now_ms))
         self._pause(now_ms)
         return True
 
     def subsumed(self) -> list[int]:
         """Checkpoints under way that are older than a complete one: to be given up."""
-        return [checkpoint for checkpoint in self.pending if checkpoint < self.confirmed]
+        return [
+            checkpoint
+            for checkpoint, pending in self.pending.items()
+            if checkpoint < self.confirmed and not pending.savepoint
+        ]
 
     def needed(self) -> int | None:
         """Complete checkpoints from this one on must stay: one under way may build on them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,8 @@ from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.errors import CorruptCheckpointError
 
+OWN = "shared/"
+"""What the paths of segments in the directory of their job begin with."""
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
@@ -24,11 +26,26 @@ class SegmentHandle:
     sha256: str
     first_group: int
     last_group: int
+    states: tuple[tuple[str, str], ...] = ()
+    """(name, kind) of every state in it, for whoever looks without reading it."""
 
     @staticmethod
-    def of(path: str, data: bytes, groups: range) -> SegmentHandle:
+    def of(
+        path: str, data: bytes, groups: range, states: Iterable[tuple[str, str]] = ()
+    ) -> SegmentHandle:
         digest = hashlib.sha256(data).hexdigest()
-        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1)
+        names = tuple(sorted(set(states)))
+        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1, names)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> SegmentHandle:
+        states = tuple((name, kind) for name, kind in value["states"])
+        return SegmentHandle(**{**value, "states": states})
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it lies outside of the job's directory: read, but not built upon or deleted."""
+        return not self.path.startswith(OWN)
 
     def verify(self, data: bytes) -> None:
         """CorruptCheckpointError unless `data` is what was written."""
@@ -59,7 +76,7 @@ class OperatorSnapshot:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> OperatorSnapshot:
-        segments = tuple(SegmentHandle(**handle) for handle in value["segments"])
+        segments = tuple(SegmentHandle.from_json(handle) for handle in value["segments"])
         return OperatorSnapshot(segments, tuple(plain.decode(value["splits"])))
 
 

@@ -8,9 +8,9 @@ tombstone under the same name: whoever creates the file first decides, for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from penstock.checkpoint.handles import SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.sealed import seal, unseal
 from penstock.common import plain
 from penstock.common.plain import Plain
@@ -24,6 +24,12 @@ class VertexSnapshot:
     parallelism: int
     max_parallelism: int
     subtasks: tuple[SubtaskSnapshot, ...]
+    operators: Mapping[str, str] = field(default_factory=dict)
+    """The name of every operator of the chain, by uid, finished or not."""
+
+    def finished(self) -> bool:
+        """Whether nothing of it is left to run."""
+        return all(subtask.finished for subtask in self.subtasks)
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,28 @@ class CheckpointMetadata:
         ]
 
     def segment_paths(self) -> frozenset[str]:
-        return frozenset(handle.path for handle in self.segments())
+        """The segments in the directory of the checkpoint's own job."""
+        return frozenset(handle.path for handle in self.segments() if not handle.foreign)
+
+    def with_paths(self, paths: Mapping[str, str]) -> CheckpointMetadata:
+        """The same with every segment at the place that `paths` has for it."""
+
+        def moved(operator: OperatorSnapshot) -> OperatorSnapshot:
+            handles = (replace(h, path=paths[h.path]) for h in operator.segments)
+            return replace(operator, segments=tuple(handles))
+
+        def subtask(old: SubtaskSnapshot) -> SubtaskSnapshot:
+            return replace(old, operators={u: moved(part) for u, part in old.operators.items()})
+
+        vertices = {
+            uid: replace(vertex, subtasks=tuple(map(subtask, vertex.subtasks)))
+            for uid, vertex in self.vertices.items()
+        }
+        return replace(self, vertices=vertices)
 
     def is_final(self) -> bool:
         """Whether every subtask was finished: nothing is left to run."""
-        return all(s.finished for v in self.vertices.values() for s in v.subtasks)
+        return all(vertex.finished() for vertex in self.vertices.values())
 
 
 def encode_metadata(metadata: CheckpointMetadata) -> bytes:
@@ -72,6 +95,7 @@ def encode_metadata(metadata: CheckpointMetadata) -> bytes:
                 "name": vertex.name,
                 "parallelism": vertex.parallelism,
                 "max_parallelism": vertex.max_parallelism,
+                "operators": dict(vertex.operators),
                 "subtasks": [subtask.to_json() for subtask in vertex.subtasks],
             }
             for uid, vertex in metadata.vertices.items()
@@ -97,6 +121,7 @@ def decode_metadata(data: bytes, path: str) -> CheckpointMetadata | None:
             vertex["parallelism"],
             vertex["max_parallelism"],
             tuple(SubtaskSnapshot.from_json(subtask) for subtask in vertex["subtasks"]),
+            vertex["operators"],
         )
         for uid, vertex in content["vertices"].items()
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.checkpoint.generations import Generations
-from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.handles import OWN, SegmentHandle
 from penstock.checkpoint.lineage import lineage
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
@@ -59,7 +59,7 @@ class CarriedSegments:
 
 def segment_path(name: str) -> str:
     """The path of a segment, relative to its job's directory."""
-    return f"shared/{name}"
+    return f"{OWN}{name}"
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,10 @@ class CheckpointStore:
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
         return None, passed_over
 
+    def manifests(self) -> list[CheckpointMetadata]:
+        """All checkpoints whose manifest can be read."""
+        return list(self._manifests()[0].values())
+
     def whole(self) -> list[int]:
         """The ids of all checkpoints that are whole, ascending."""
         return sorted(c for c, m in self._manifests()[0].items() if self._damage(m) is None)
@@ -229,8 +233,9 @@ class CheckpointStore:
         return path
 
     def read_segment(self, path: str) -> bytes:
-        fs, root = self._root()
-        return fs.read(f"{root}/{path}")
+        """A segment of this job's, or one elsewhere that is named by its whole path."""
+        fs, root = self._root() if path.startswith(OWN) else filesystem_for(path)
+        return fs.read(f"{root}/{path}" if path.startswith(OWN) else root)
 
     def discard(self, checkpoint: int, segments: frozenset[str]) -> None:
         """Delete a checkpoint, then the segments that nothing else refers to."""

@@ -42,3 +42,9 @@ def exchange(graph: JobGraph, edge: JobEdge) -> str:
         return name
     writer = next(node.name for node in vertex.nodes if node.id == edge.node)
     return f"{name} from {writer}"
+
+
+def without_uid(graph: JobGraph, declared: Mapping[int, DeclaredStates]) -> list[StreamNode]:
+    """The operators with state whose author gave them no uid."""
+    nodes = (node for vertex in graph.vertices for node in vertex.nodes)
+    return [n for n in nodes if n.generated_uid and state_of(n, declared) is not None]

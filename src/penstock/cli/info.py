@@ -57,7 +57,14 @@ def command(asked: Asked, as_json: bool, svg: Path | None, no_open: bool) -> int
         except OSError as error:
             raise click.UsageError(f"--svg {svg}: {error.strerror}") from error
     else:
+        from penstock.cli.chains import without_uid
         from penstock.cli.drawing import draw
 
         draw(graph, declared)
+        for node in without_uid(graph.job, declared):
+            print(
+                f"penstock: {node.name} has state and no uid: after a change of the program its "
+                "state may not be found; give it one with .uid(...)",
+                file=sys.stderr,
+            )
     return 0

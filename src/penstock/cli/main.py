@@ -9,10 +9,20 @@ from importlib import import_module
 
 import click
 
-from penstock.cli.exits import EXIT_INTERRUPTED, EXIT_USAGE
-from penstock.errors import ConfigurationError
+from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+from penstock.errors import ConfigurationError, PenstockError
 
-COMMANDS = ("run", "info", "config", "version")
+COMMANDS = (
+    "run",
+    "info",
+    "list",
+    "savepoint",
+    "stop",
+    "cancel",
+    "state",
+    "config",
+    "version",
+)
 
 
 class _Commands(click.Group):
@@ -50,6 +60,9 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(error.format_message())
     except ConfigurationError as error:
         return _refuse(error.summary())
+    except PenstockError as error:
+        print("penstock:", error.summary(), file=sys.stderr)
+        return EXIT_FAILED
     except click.Abort:
         return EXIT_INTERRUPTED
     return code or 0

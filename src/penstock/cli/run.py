@@ -11,7 +11,7 @@ import click
 
 from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from penstock.cli.options import Asked, about_a_program
-from penstock.common.config_options import RECOVERY_PATH, parse_job_id
+from penstock.common.config_options import IGNORE_UNCLAIMED, RECOVERY_PATH, parse_job_id
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -31,14 +31,37 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
     "--from-savepoint",
     "restore_path",
     metavar="PATH",
-    help="Begin with a retained checkpoint: a chk-N directory or its _metadata.",
+    help="Begin with a savepoint or a retained checkpoint: its directory or its _metadata.",
 )
-def command(asked: Asked, detached: bool, job_id: str | None, restore_path: str | None) -> int:
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    "ignore_unclaimed",
+    is_flag=True,
+    help="Let state go that no operator of the program claims.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Start nothing: say what of the savepoint each operator would take over.",
+)
+def command(
+    asked: Asked,
+    detached: bool,
+    job_id: str | None,
+    restore_path: str | None,
+    ignore_unclaimed: bool,
+    dry_run: bool,
+) -> int:
     """Run the program in the file JOB, with the arguments after it."""
-    if restore_path is not None:
-        setting = f"{RECOVERY_PATH.key}={restore_path}"
-        asked = replace(asked, definitions=(*asked.definitions, setting))
+    settings = [f"{RECOVERY_PATH.key}={restore_path}"] if restore_path is not None else []
+    settings += [f"{IGNORE_UNCLAIMED.key}=true"] if ignore_unclaimed else []
+    asked = replace(asked, definitions=(*asked.definitions, *settings))
     file, overrides, job = asked.file(), asked.overrides(), asked.program
+    if dry_run:
+        from penstock.cli.dry_run import dry_run as say
+
+        return say(asked)
     if detached:
         from penstock.cli.detach import start_detached
 

@@ -200,6 +200,21 @@ CHECKPOINT_RETENTION = Option(
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )
+CLAIM_MODE = Option(
+    "execution.state-recovery.claim-mode",
+    one_of("NO_CLAIM", "CLAIM"),
+    "NO_CLAIM",
+    ("execution.savepoint-restore-mode",),
+)
+SAVEPOINT_DIRECTORY: Option[str | None] = Option(
+    "state.savepoints.dir", str, None, ("execution.checkpointing.savepoint-dir",)
+)
+IGNORE_UNCLAIMED = Option(
+    "execution.state-recovery.ignore-unclaimed-state",
+    parse_boolean,
+    False,
+    ("execution.savepoint.ignore-unclaimed-state",),
+)
 JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 CHECKPOINT_INCREMENTAL = Option(
     "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)

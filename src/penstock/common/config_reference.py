@@ -137,10 +137,23 @@ MEANINGS = {
         "`RETAIN_ON_CANCELLATION`",
     ),
     "execution.state-recovery.path": Meaning(
-        "A retained checkpoint to begin with: a `chk-N` directory or its `_metadata`. It is "
+        "A savepoint or retained checkpoint to begin with: its folder or its `_metadata`. It is "
         "copied, so the original may be deleted. A job that has checkpoints of its own goes on "
         "from those. `penstock run -s PATH`",
         values="path or URI",
+    ),
+    "execution.state-recovery.claim-mode": Meaning(
+        "Whether the job owns the savepoint or checkpoint that it begins with: claimed, it is "
+        "deleted once the job has a copy of its own",
+        values="`NO_CLAIM` or `CLAIM`",
+    ),
+    "state.savepoints.dir": Meaning(
+        "Where savepoints go whose caller does not say; every slot must reach it",
+        values="path or URI",
+    ),
+    "execution.state-recovery.ignore-unclaimed-state": Meaning(
+        "State in a checkpoint or savepoint that no operator of the program claims by its uid is "
+        "let go; else the job does not start. `penstock run -n`",
     ),
     "pipeline.jobid": Meaning(
         "The id of the job; without it every start has a new one. The next start under the same "

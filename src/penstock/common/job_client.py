@@ -42,6 +42,23 @@ class JobClient(ABC):
         """Ask for a checkpoint now; its id when it is complete, CheckpointError if it fails."""
 
     @abstractmethod
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint in a new folder of the directory (`state.savepoints.dir` without one).
+
+        Its path when it is complete, CheckpointError if it fails. The job goes on.
+        """
+
+    @abstractmethod
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Take a savepoint, commit the output before it, and finish the job; the path.
+
+        With `advance_to_end_of_event_time` every timer fires and every window closes before: for
+        a job that is to end for good. CheckpointError if it fails; the job goes on then.
+        """
+
+    @abstractmethod
     def get_checkpoint_history(self) -> list[Any]:
         """The last checkpoints, oldest first (`penstock.checkpoint.history.CheckpointRecord`)."""
 

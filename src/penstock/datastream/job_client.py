@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.jobmanager.job import Job
     from penstock.jobmanager.manual_requests import Answer
     from penstock.jobmanager.progress import Progress
+    from penstock.jobmanager.savepoints import SavepointRequest
     from penstock.jobmanager.watermarks import WatermarkExplanation
 
 _INTERRUPT_SECONDS = 2.0
@@ -47,6 +49,8 @@ class Runner(Protocol):
     def client_moved(self) -> None: ...
 
     def trigger_checkpoint(self, answer: Answer) -> None: ...
+
+    def savepoint(self, request: SavepointRequest) -> None: ...
 
 
 class RunningJob(JobClient):
@@ -87,6 +91,40 @@ class RunningJob(JobClient):
                 asked.set_exception(error)
 
         self._runner.trigger_checkpoint(answer)
+        return CompletableFuture.following(asked, lambda ended: ended.result())
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        return self._savepoint(savepoint_directory)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        return self._savepoint(savepoint_directory, True, advance_to_end_of_event_time)
+
+    def _savepoint(
+        self, directory: str | None, stop: bool = False, drain: bool = False
+    ) -> CompletableFuture[str]:
+        from penstock.jobmanager.savepoints import SavepointRequest
+
+        asked: Future[str] = Future()
+
+        def answer(path: str | None, error: CheckpointError | None) -> None:
+            if path is not None:
+                asked.set_result(path)
+            else:
+                asked.set_exception(error)
+
+        directory = directory or self._runner.job.savepoint_directory
+        if directory is None:
+            message = "there is no directory for savepoints: name one, or set state.savepoints.dir"
+            answer(None, CheckpointError(message))
+        elif directory.startswith("memory:"):
+            message = f"{directory} ends with the process: savepoints need a directory that stays"
+            answer(None, CheckpointError(message))
+        else:
+            # Slots may have other working directories.
+            whole = directory if "://" in directory else os.path.abspath(directory)
+            self._runner.savepoint(SavepointRequest(whole, answer, stop, drain))
         return CompletableFuture.following(asked, lambda ended: ended.result())
 
     def get_checkpoint_history(self) -> list[CheckpointRecord[SubtaskId]]:

@@ -373,6 +373,7 @@ _dispatchers_lock = threading.Lock()
 
 def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     """The Dispatcher of the Spark session in use; one per session."""
+    from penstock.datastream.controlled import serve
     from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
     from penstock.runtime.slot_process import slot_main
@@ -387,4 +388,12 @@ def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
         if key not in _dispatchers:
             resources = ResourceManager(SparkLauncher(session), slot_main)
             _dispatchers[key] = (resources, Dispatcher(resources))
+        serve(_jobs)
         return _dispatchers[key][1]
+
+
+def _jobs() -> dict[str, Runner]:
+    """Every job that was submitted in this process."""
+    with _dispatchers_lock:
+        dispatchers = [dispatcher for _, dispatcher in _dispatchers.values()]
+    return {job_id: runner for each in dispatchers for job_id, runner in each.jobs().items()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import DuplicateNameError, InvalidParallelismError, ProgramError
 from penstock.graph.operators import Operator, SinkOperator, SourceOperator
-from penstock.graph.partitioning import ForwardPartitioning, Partitioning
+from penstock.graph.partitioning import ForwardPartitioning, Partitioning, RebalancePartitioning
 
 MAX_PARALLELISM_LIMIT = 32768
 DEFAULT_SHARING_GROUP = "default"
@@ -46,6 +46,8 @@ class StreamNode:
     """How long its buffers may gather; None: as long as the job's."""
     side_types: tuple[tuple[str, TypeInformation], ...] = ()
     """The types of its side outputs, as far as those who read them declared one."""
+    generated_uid: bool = False
+    """Whether the uid was not given by the program's author."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,11 @@ class StreamEdge:
     def identity(self) -> str:
         """What tells it from other edges between operators, as part of a generated uid."""
         side = "" if self.tag is None else f":{self.tag}"
-        return self.partitioning.name + side + (f":{self.input}" if self.input else "")
+        partitioning = self.partitioning
+        # Which of the two it is follows from the parallelism, and uids outlive that.
+        if isinstance(partitioning, RebalancePartitioning):
+            partitioning = ForwardPartitioning()
+        return partitioning.name + side + (f":{self.input}" if self.input else "")
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ def _with_uids(nodes: Sequence[StreamNode], edges: Sequence[StreamEdge]) -> tupl
             )
         used[uid] = node.name
         uids[node.id] = uid
-        result.append(replace(node, uid=uid))
+        result.append(replace(node, uid=uid, generated_uid=not node.uid))
     return tuple(result)
 
 

@@ -7,7 +7,7 @@ comes back from slow work is looked at only while the attempt that asked for it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from penstock.checkpoint.coordinator import (
@@ -17,6 +17,7 @@ from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
 from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
 from penstock.errors import CheckpointError, SupersededError
@@ -29,6 +30,8 @@ from penstock.jobmanager.manual_requests import Answer, ManualRequests
 from penstock.jobmanager.recovery import StartPoint
 from penstock.jobmanager.results import ResultGate
 from penstock.jobmanager.retained import Retained
+from penstock.jobmanager.savepoints import SavepointRequest, Savepoints
+from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
@@ -77,6 +80,7 @@ class Checkpoints:
         self._results = ResultGate(environment.deliver)
         self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
         self._requests = ManualRequests()
+        self._savepoints = Savepoints()
         self._retained = Retained(job.checkpoints.retained)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval = job.checkpoints.interval_ms
@@ -108,11 +112,13 @@ class Checkpoints:
 
     def attempt_started(self, start: StartPoint) -> None:
         self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
+        self._trigger_requested()
 
     def attempt_ended(self) -> None:
         self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
         self._enumerator_states.clear()
         self._requests.fail_all("the attempt ended")
+        self._savepoints.fail_all("the attempt ended")
 
     def carried(self, snapshots: Iterable[SubtaskSnapshot]) -> dict[str, bytes]:
         """The state that `snapshots` refer to, where it lives in this process."""
@@ -138,6 +144,7 @@ class Checkpoints:
             self._job.store is not None
             and self._attempt.runs(self._attempt.number)
             and self._coordinator.due(now_ms)
+            and not self._savepoints.stopping
         ):
             self._trigger()
 
@@ -153,30 +160,57 @@ class Checkpoints:
             answer(None, CheckpointError("there are no checkpoints: set an interval first"))
             return
         self._requests.add(answer)
-        if self._coordinator.has_room():
-            self._trigger()
+        self._trigger_requested()
+
+    def request_savepoint(self, request: SavepointRequest) -> None:
+        """Somebody asks for a savepoint, with checkpoints or without."""
+        self._savepoints.add(request)
+        self._trigger_requested()
+
+    def _trigger_requested(self) -> None:
+        """Begin with what somebody waits for, if there is room."""
+        if not self._attempt.runs(self._attempt.number):
+            return
+        while self._coordinator.has_room() and not self._savepoints.stopping:
+            if self._savepoints.waiting:
+                self._trigger(self._savepoints.next())
+            elif self._requests.waiting:
+                self._trigger()
+            else:
+                return
 
     def next_wakeup_ms(self) -> int | None:
-        return self._coordinator.next_wakeup_ms() if self._job.store is not None else None
+        return self._coordinator.next_wakeup_ms()
 
     def finish(self, prepared: list[Committables]) -> None:
         """All input is processed: commit the last output, by one more checkpoint if there are any.
 
         Without checkpoints `prepared` is all the output there is.
         """
+        if self._coordinator.pending:
+            return
         if self._job.store is None:
             self.commits.add(merge(prepared))
             self._commit(final=True)
-        elif not self._coordinator.pending:
+        else:
             self._trigger()
 
-    def _trigger(self) -> None:
+    def _trigger(self, request: SavepointRequest | None = None) -> None:
         states = self._attempt.enumerator_states()
         now, wall = self._clock.monotonic_ms(), self._clock.now_ms()
-        pending = self._coordinator.trigger(now, wall, manual=self._requests.waiting)
+        manual = request is not None or self._requests.waiting
+        pending = self._coordinator.trigger(now, wall, manual, request is not None)
         self._enumerator_states[pending.id] = states
-        self._requests.triggered(pending.id)
-        self._attempt.tell_all(Trigger(self._attempt.number, pending.id, pending.base))
+        target: SavepointTarget | None = None
+        if request is None:
+            self._requests.triggered(pending.id)
+        else:
+            number = int(self._environment.chance() * 16**12)
+            name = f"savepoint-{self._job.id[:6]}-{number:012x}"
+            location = SavepointLocation(request.directory, name)
+            self._savepoints.triggered(pending.id, request, location)
+            target = SavepointTarget(request.directory, name, request.stop, request.drain)
+        self._attempt.tell_all(Trigger(self._attempt.number, pending.id, pending.base, target))
 
     # --- completing ---------------------------------------------------------------------------
 
@@ -186,19 +220,56 @@ class Checkpoints:
             self._store().keep_segments(message.segments)
         if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
             pending = self._coordinator.pending[message.checkpoint]
-            self._write(
-                manifest(
-                    self._job,
-                    pending,
-                    self._attempt.number,
-                    self._clock.now_ms(),
-                    self._enumerator_states[pending.id],
-                    self.commits.unconfirmed(),
-                )
+            metadata = manifest(
+                self._job,
+                pending,
+                self._attempt.number,
+                self._clock.now_ms(),
+                self._enumerator_states[pending.id],
+                self.commits.unconfirmed(),
             )
+            savepoint = self._savepoints.get(pending.id)
+            if savepoint is None:
+                store = self._store()
+                self._write(metadata, lambda: store.complete(metadata))
+            else:
+                self._write_savepoint(metadata, *savepoint)
 
-    def _write(self, metadata: CheckpointMetadata) -> None:
-        store, number = self._store(), self._attempt.number
+    def _write_savepoint(
+        self, metadata: CheckpointMetadata, request: SavepointRequest, location: SavepointLocation
+    ) -> None:
+        store, number = self._job.store, self._attempt.number
+        if request.stop and store is not None:
+            # What is committed now must be covered if the job has to restart after all.
+            own = location.as_checkpoint(metadata)
+            self._write(own, lambda: location.complete(metadata) and store.complete(own))
+            return
+
+        def done(created: bool | None, error: Exception | None) -> None:
+            if not self._attempt.runs(number):
+                return
+            if not created:
+                reason = str(error) if error is not None else "it was abandoned"
+                self._abort(metadata.checkpoint, reason)
+            elif request.stop:
+                self._completed(metadata)
+            else:
+                self._savepoint_completed(metadata)
+
+        self._environment.io.submit(lambda: location.complete(metadata), done)
+
+    def _savepoint_completed(self, metadata: CheckpointMetadata) -> None:
+        """It exists; the job goes on as if nothing had been."""
+        now = self._clock.monotonic_ms()
+        if self._coordinator.completed(metadata.checkpoint, now, confirms=False):
+            self._enumerator_states.pop(metadata.checkpoint, None)
+            self.commits.keep(metadata.committables)
+            self._savepoints.completed(metadata.checkpoint)
+            self._over()
+
+    def _write(self, metadata: CheckpointMetadata, work: Callable[[], bool]) -> None:
+        """Bring a checkpoint into existence by `work`."""
+        number = self._attempt.number
 
         def done(created: bool | None, error: Exception | None) -> None:
             if not self._attempt.runs(number):
@@ -211,7 +282,7 @@ class Checkpoints:
                 # After an error the file may exist all the same; only a tombstone makes sure.
                 self._decide(metadata, str(error) if error is not None else "it was abandoned")
 
-        self._environment.io.submit(lambda: store.complete(metadata), done)
+        self._environment.io.submit(work, done)
 
     def _decide(self, metadata: CheckpointMetadata, reason: str) -> None:
         """A write whose outcome is unknown: make it fail for good, or learn that it succeeded."""
@@ -241,17 +312,19 @@ class Checkpoints:
         self._abort(metadata.checkpoint, reason)
 
     def _completed(self, metadata: CheckpointMetadata) -> None:
-        checkpoint, final = metadata.checkpoint, metadata.is_final()
+        checkpoint = metadata.checkpoint
         if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
             return
+        final = self._savepoints.written(checkpoint) or metadata.is_final()
         self._enumerator_states.pop(checkpoint, None)
         for older in self._coordinator.subsumed():
             self._abort(older, f"checkpoint {checkpoint} was complete before it", counts=False)
         self.commits.add(metadata.committables)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
         self._results.completed(checkpoint)
-        self._retained.completed(metadata)
-        self._discard_old()
+        if self._job.store is not None:
+            self._retained.completed(metadata)
+            self._discard_old()
         if final:
             self._coordinator.stop_triggering()
         self._requests.completed(checkpoint)
@@ -265,6 +338,9 @@ class Checkpoints:
 
     def _abort(self, checkpoint: int, reason: str, counts: bool = True) -> None:
         now = self._clock.monotonic_ms()
+        savepoint = self._savepoints.get(checkpoint)
+        # A savepoint that fails is its caller's trouble and no sign that the job is in any.
+        counts = counts and savepoint is None
         if not self._coordinator.abort(checkpoint, reason, now, counts):
             return
         log.log(
@@ -273,6 +349,10 @@ class Checkpoints:
         )
         self._enumerator_states.pop(checkpoint, None)
         self._requests.failed(checkpoint, reason)
+        if savepoint is not None:
+            self._give_up(checkpoint, *savepoint, reason)
+            if savepoint[0].drain:
+                return
         self._attempt.tell_all(Abort(self._attempt.number, checkpoint))
         for older, pending in list(self._coordinator.pending.items()):
             # A gate that hears of this abort lets older barriers pass too.
@@ -292,9 +372,18 @@ class Checkpoints:
     def _over(self) -> None:
         """There is room for the next one."""
         self._attempt.checkpoint_over()
-        runs = self._attempt.runs(self._attempt.number)
-        if runs and self._requests.waiting and self._coordinator.has_room():
-            self._trigger()
+        self._trigger_requested()
+
+    def _give_up(
+        self, checkpoint: int, request: SavepointRequest, location: SavepointLocation, reason: str
+    ) -> None:
+        """A savepoint has failed: its files go, unless the job itself may need them."""
+        self._savepoints.failed(checkpoint, reason)
+        if checkpoint not in self.undecided:
+            self._environment.io.submit(location.abandon, _note_failure)
+        if request.drain:
+            # Event time is at its end: what comes from now on would all be late.
+            self._attempt.fail(CheckpointError(f"the job could not be drained: {reason}"))
 
     # --- afterwards ---------------------------------------------------------------------------
 
@@ -314,7 +403,7 @@ class Checkpoints:
         committables = self.commits.unconfirmed()
         if not any(committables.values()):
             if final:
-                self._attempt.done()
+                self._done()
             return
         number = self._attempt.number
 
@@ -327,9 +416,13 @@ class Checkpoints:
                 return
             self.commits.confirm(committables)
             if final:
-                self._attempt.done()
+                self._done()
 
         self._environment.io.submit(lambda: self.commits.commit(committables), done)
+
+    def _done(self) -> None:
+        self._savepoints.stopped()
+        self._attempt.done()
 
     def _store(self) -> CheckpointStore:
         store = self._job.store

@@ -32,6 +32,7 @@ class Commits:
         interval_ms: int | None = None,
     ) -> None:
         self._committers: dict[str, Committer] = {}
+        self._uids = {node.uid for vertex in job.vertices for node in vertex.nodes}
         for vertex in job.vertices:
             for node in vertex.nodes:
                 if isinstance(node.operator, SinkOperator):
@@ -39,6 +40,7 @@ class Commits:
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer
+        self._kept: dict[str, tuple[Plain, ...]] = {}
         self._unconfirmed: dict[str, dict[str, Plain]] = {}
 
     def unconfirmed(self) -> Committables:
@@ -62,6 +64,10 @@ class Commits:
         """A new attempt starts, and all that its checkpoint covers is committed."""
         self._unconfirmed = {}
 
+    def known(self, committables: Committables) -> dict[str, tuple[Plain, ...]]:
+        """Those of sinks that are in the program: others have been let go."""
+        return {uid: values for uid, values in committables.items() if uid in self._uids}
+
     def commit(self, committables: Committables) -> None:
         """Carry out; slow, and safe to call from another thread and more than once."""
         for uid, values in committables.items():
@@ -74,10 +80,18 @@ class Commits:
             except Exception as error:
                 raise SinkError(f"the sink with uid {uid} cannot commit: {error}") from error
 
+    def keep(self, committables: Committables) -> None:
+        """A savepoint covers these: whoever restores it commits them, whatever becomes of us."""
+        self._kept = merge([self._kept, committables])
+
     def abort_others(self, keep: Committables) -> None:
-        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`."""
+        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`.
+
+        What a savepoint covers is not aborted either.
+        """
+        kept = merge([keep, self._kept])
         for uid, committer in self._committers.items():
-            committer.abort_others(list(keep.get(uid, ())))
+            committer.abort_others(list(kept.get(uid, ())))
 
     def close(self) -> None:
         """The job is over."""

@@ -38,6 +38,12 @@ class Job:
     timeouts: Timeouts = field(default_factory=Timeouts)
     restore_path: str | None = None
     """A checkpoint to begin with, if the job has none of its own."""
+    claim: bool = False
+    """Whether what it begins with is deleted once the job has a copy of its own."""
+    savepoint_directory: str | None = None
+    """Where savepoints go whose caller does not say."""
+    ignore_unclaimed: bool = False
+    """Whether state that no operator claims is let go; else the job does not start."""
     named: bool = False
     """Whether the id was chosen by somebody, who may choose it again."""
 

@@ -39,6 +39,7 @@ from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.phases import Phase
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.recovery import StartPoint, find_start
+from penstock.jobmanager.savepoints import SavepointRequest
 from penstock.jobmanager.sources import Sources, close_all
 from penstock.network.messages import (
     Acknowledge,
@@ -117,6 +118,17 @@ class JobMaster:
             answer(
                 None, CheckpointError(f"no checkpoint was taken: the job is {self.status.value}")
             )
+
+    def savepoint(self, request: SavepointRequest) -> None:
+        """Take a savepoint as soon as there is room for one, and stop with it if it says so.
+
+        It waits for a job that is starting.
+        """
+        if self._final is None:
+            self._checkpoints.request_savepoint(request)
+        else:
+            reason = f"no savepoint was taken: the job is {self._final.value}"
+            request.answer(None, CheckpointError(reason))
 
     def progress(self) -> Progress:
         beats = self._liveness.latest()

@@ -31,6 +31,7 @@ def manifest(
             vertex.parallelism,
             vertex.max_parallelism,
             tuple(snapshots[SubtaskId(vertex.id, i)] for i in range(vertex.parallelism)),
+            {node.uid: node.name for node in vertex.nodes},
         )
         for vertex in job.graph.job.vertices
     }

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
-from penstock.checkpoint.union_state import share_union_state
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
-from penstock.errors import CorruptCheckpointError, ProgramError
+from penstock.errors import CorruptCheckpointError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
 from penstock.jobmanager.committing import Commits
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.matching import check_fits
+from penstock.jobmanager.rescaling import restored_subtasks
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def find_start(
     notes = imported + notes
     return StartPoint(
         metadata.checkpoint if metadata is not None else 0,
-        _snapshots(job.graph.job, metadata),
+        restored_subtasks(job.graph, metadata) if metadata is not None else {},
         _enumerators(job.graph.job, metadata),
         notes,
         metadata.segment_paths() if metadata is not None else frozenset(),
@@ -61,7 +62,9 @@ def settle_output(
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
         metadata, notes = job.store.newest()
-        _check_fits(job.graph.job, metadata)
+        unclaimed: list[str] = []
+        if metadata is not None:
+            unclaimed = check_fits(job.graph.job, metadata, job.ignore_unclaimed)
         # From here on an older driver's checkpoints lead nowhere, and if there is a newer driver
         # nothing may be touched.
         job.store.note_start(metadata.checkpoint if metadata is not None else 0)
@@ -74,7 +77,8 @@ def settle_output(
             raise CorruptCheckpointError(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
             )
-    covered = dict(metadata.committables) if metadata is not None else {}
+        notes += unclaimed
+    covered = commits.known(metadata.committables) if metadata is not None else {}
     # First the output that the checkpoint covers, then nothing else may ever become visible.
     commits.commit(covered)
     commits.abort_others(covered)
@@ -87,42 +91,11 @@ def _import(job: Job) -> list[str]:
         return []
     own, damaged = job.store.newest()
     if own is None and not damaged:
-        import_checkpoint(job.store, job.restore_path)
+        import_checkpoint(job.store, job.restore_path, job.claim)
         return []
     if own is not None and own.restored_from == job.restore_path:
         return []
     return [f"job {job.id} has checkpoints of its own, so {job.restore_path} is not used"]
-
-
-def _check_fits(job: JobGraph, metadata: CheckpointMetadata | None) -> None:
-    """ProgramError unless every part of the program finds itself in the checkpoint."""
-    if metadata is None:
-        return
-    where = f"checkpoint {metadata.checkpoint} does not fit the program"
-    for vertex in job.vertices:
-        found = metadata.vertices.get(vertex.uid)
-        if found is None:
-            raise ProgramError(f"{where}: it has no operator with uid {vertex.uid} ({vertex.name})")
-        if found.parallelism != vertex.parallelism:
-            raise ProgramError(
-                f"{where}: {vertex.name} (uid {vertex.uid}) had parallelism {found.parallelism} "
-                f"and has {vertex.parallelism} now"
-            )
-    for uid in metadata.vertices.keys() - {vertex.uid for vertex in job.vertices}:
-        name = metadata.vertices[uid].name
-        raise ProgramError(f"{where}: the program has no operator with uid {uid} ({name})")
-
-
-def _snapshots(
-    job: JobGraph, metadata: CheckpointMetadata | None
-) -> dict[SubtaskId, SubtaskSnapshot]:
-    if metadata is None:
-        return {}
-    return {
-        SubtaskId(vertex.id, index): snapshot
-        for vertex in job.vertices
-        for index, snapshot in enumerate(share_union_state(metadata.vertices[vertex.uid].subtasks))
-    }
 
 
 def _enumerators(job: JobGraph, metadata: CheckpointMetadata | None) -> dict[int, SplitEnumerator]:
@@ -132,7 +105,7 @@ def _enumerators(job: JobGraph, metadata: CheckpointMetadata | None) -> dict[int
         if isinstance(operator, SourceOperator):
             restored: Plain | None = None
             if metadata is not None:
-                restored = metadata.enumerators[vertex.uid]
+                restored = metadata.enumerators.get(vertex.uid)
             context = EnumeratorContext(vertex.parallelism)
             enumerators[vertex.id] = operator.source.create_enumerator(context, restored)
     return enumerators

@@ -25,6 +25,7 @@ from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of, unknown_side_outputs
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
+from penstock.jobmanager.savepoints import SavepointRequest
 from penstock.network.control import ControlServer
 from penstock.network.curve import new_keys
 
@@ -83,6 +84,10 @@ class JobRunner:
     def trigger_checkpoint(self, answer: Answer) -> None:
         """Ask for a checkpoint; `answer` is called from the JobMaster's thread."""
         self._mail(lambda: self._master.trigger_checkpoint(answer))
+
+    def savepoint(self, request: SavepointRequest) -> None:
+        """Ask for a savepoint; `request.answer` is called from the JobMaster's thread."""
+        self._mail(lambda: self._master.savepoint(request))
 
     def client_moved(self) -> None:
         """The client took values."""

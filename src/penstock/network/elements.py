@@ -25,12 +25,26 @@ class WatermarkStatus:
 
 
 @dataclass(frozen=True)
+class SavepointTarget:
+    """What makes a checkpoint a savepoint: where it goes, and what happens behind it."""
+
+    directory: str
+    name: str
+    """Of the folder in `directory`."""
+    stop: bool = False
+    """Whoever has done its part does nothing more."""
+    drain: bool = False
+    """Event time comes to its end first."""
+
+
+@dataclass(frozen=True)
 class Barrier:
     """Everything before it belongs to the checkpoint, nothing behind it does."""
 
     checkpoint: int
     confirmed: int
     """The newest checkpoint that was complete when this one was triggered."""
+    savepoint: SavepointTarget | None = None
 
 
 @dataclass(frozen=True)

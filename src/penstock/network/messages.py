@@ -12,6 +12,7 @@ from typing import Any
 from penstock.common.metrics import MetricReading
 from penstock.common.plain import Plain
 from penstock.common.settings import RuntimeSettings
+from penstock.network.elements import SavepointTarget
 
 Subtask = tuple[int, int]
 """(vertex, index), as `penstock.graph.execution_graph.SubtaskId`."""
@@ -212,6 +213,7 @@ class Trigger:
     attempt: int
     checkpoint: int
     confirmed: int
+    savepoint: SavepointTarget | None = None
 
 
 @dataclass(frozen=True)

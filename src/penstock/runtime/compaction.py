@@ -85,6 +85,8 @@ class Compaction:
         return Merge(segments, self._groups, first=first)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
-        data = encode_segment(merge.blocks(), self._origin)
+        blocks = list(merge.blocks())
+        data = encode_segment(blocks, self._origin)
         path = self._store.write_segment(name, data)
-        return SegmentHandle.of(path, data, self._groups)
+        states = ((block.state, block.kind) for block in blocks)
+        return SegmentHandle.of(path, data, self._groups, states)

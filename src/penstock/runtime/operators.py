@@ -87,7 +87,7 @@ class OperatorCut:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
                 data = encode_segment(blocks, self.origin)
                 path = store.write_segment(part_name, data)
-                segments += (SegmentHandle.of(path, data, groups),)
+                segments += (SegmentHandle.of(path, data, groups, map(_state_of, blocks)),)
                 size += len(data)
         return OperatorSnapshot(segments, self.splits, self.committables()), size
 
@@ -99,6 +99,10 @@ class OperatorCut:
             return tuple(self.prepare())
         except StorageError as error:
             raise SinkError(f"a sink cannot prepare its output: {error}") from error
+
+
+def _state_of(block: GroupBlock) -> tuple[str, str]:
+    return block.state, block.kind
 
 
 def located(operator: str, error: StateError) -> StateError:
@@ -263,7 +267,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
                     raise located(self.node.name, error) from error
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self.groups.start, self.groups.stop - 1)
-        if all((h.first_group, h.last_group) == own for h in keyed):
+        if all((h.first_group, h.last_group) == own and not h.foreign for h in keyed):
             self.chain.restored(keyed)
 
     def open(self) -> None:
@@ -296,8 +300,9 @@ class RuntimeKeyedFunction(RuntimeFunction):
         context.backend = self.broadcast
         return context
 
-    def cut(self, checkpoint: int) -> OperatorCut:
-        base = self.chain.base()
+    def cut(self, checkpoint: int, full: bool = False) -> OperatorCut:
+        """`full`: all of the state, upon nothing."""
+        base = () if full else self.chain.base()
         # The function first: it may change keyed state too, and what it raises comes before a cut.
         unkeyed = super().cut(checkpoint)
         try:

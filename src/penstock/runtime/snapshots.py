@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot, SubtaskSnapshot
+from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
+from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Acknowledge, Decline
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
@@ -53,24 +55,35 @@ class Snapshots:
         confirmed: int,
         operators: list[RuntimeOperator],
         snapshot: SubtaskSnapshot,
+        savepoint: SavepointTarget | None = None,
     ) -> None:
-        """Cut `operators` here and now; `snapshot` says what else is known of the subtask."""
+        """Cut `operators` here and now; `snapshot` says what else is known of the subtask.
+
+        For a savepoint all state is written, to its own place, and nothing is built upon it.
+        """
         clock = self._environment.clock
         started = clock.monotonic_ns()
         self.epoch = checkpoint + 1
-        self.confirm(confirmed)
+        if confirmed:
+            self.confirm(confirmed)
         cuts: list[OperatorCut] = []
         refused: StateError | None = None
         for operator in operators:
             # All of them, whichever refuses: each has its part of what the next one carries on.
             try:
-                cuts.append(operator.cut(checkpoint))
+                if savepoint is not None and isinstance(operator, RuntimeKeyedFunction):
+                    cuts.append(operator.cut(checkpoint, full=True))
+                else:
+                    cuts.append(operator.cut(checkpoint))
             except StateError as error:
                 refused = refused or error
         if refused is not None:
             self._decline(checkpoint, refused)
             return
         cut_at = clock.monotonic_ns()
+        store = self._store
+        if savepoint is not None:
+            store = SavepointLocation(savepoint.directory, savepoint.name).store()
 
         def done(result: _Stored | None, error: Exception | None) -> None:
             if isinstance(error, (StorageError, StateError)):
@@ -80,28 +93,34 @@ class Snapshots:
             else:
                 sync_ns, async_ns = cut_at - started, clock.monotonic_ns() - cut_at
                 timed = replace(snapshot, sync_ns=sync_ns, async_ns=async_ns)
+                if savepoint is None:
+                    self._stored(checkpoint, result)
                 self._acknowledge(checkpoint, result, timed)
 
-        self._environment.io.submit(lambda: self._write(checkpoint, cuts), done)
+        self._environment.io.submit(lambda: self._write(checkpoint, cuts, store), done)
 
     def _decline(self, checkpoint: int, reason: Exception) -> None:
         """This checkpoint cannot be; the job goes on and keeps the ones it has."""
         self._environment.tell(Decline(self._attempt, self._subtask, checkpoint, str(reason)))
 
-    def _write(self, checkpoint: int, cuts: list[OperatorCut]) -> _Stored:
+    def _write(
+        self, checkpoint: int, cuts: list[OperatorCut], store: SegmentStore | None
+    ) -> _Stored:
         """Make the cuts durable."""
         stored: dict[str, OperatorSnapshot] = {}
         size = 0
         for cut in cuts:
-            stored[cut.uid], written = cut.store(self._store, self._name(checkpoint, cut.uid))
+            stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
             size += written
-        carried = self._store.take() if isinstance(self._store, CarriedSegments) else {}
+        carried = store.take() if isinstance(store, CarriedSegments) else {}
         return _Stored(stored, size, carried)
 
-    def _acknowledge(self, checkpoint: int, result: _Stored, snapshot: SubtaskSnapshot) -> None:
+    def _stored(self, checkpoint: int, result: _Stored) -> None:
         for operator in self._operators:
             if operator.node.uid in result.operators:
                 operator.stored(checkpoint, result.operators[operator.node.uid])
+
+    def _acknowledge(self, checkpoint: int, result: _Stored, snapshot: SubtaskSnapshot) -> None:
         whole = replace(snapshot, operators=result.operators, size=result.size)
         self._environment.tell(
             Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments)

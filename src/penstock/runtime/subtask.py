@@ -118,6 +118,8 @@ class Subtask:
         self._wakes = 0
         self._idle_at_wakes: int | None = None
         self._requested: Trigger | None = None
+        self._suspended: int | None = None
+        self._given_up = 0
         self.snapshots = Snapshots(
             parts.id, parts.attempt, parts.operators, parts.store, environment, fail
         )
@@ -150,7 +152,7 @@ class Subtask:
     # --- the slot's questions -----------------------------------------------------------------
 
     def ready(self, now_ms: int) -> bool:
-        if self.at_end or self.room.blocked:
+        if self.at_end or self.room.blocked or self._suspended is not None:
             return False
         for writer in self._writers:
             if not writer.has_room():
@@ -207,7 +209,7 @@ class Subtask:
 
     def next_wakeup_ms(self) -> int | None:
         """When it becomes ready by the clock alone."""
-        if self.at_end or self.room.blocked:
+        if self.at_end or self.room.blocked or self._suspended is not None:
             return None
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
         times += [self._ask_at_ms, self._tick_at_ms]
@@ -254,6 +256,8 @@ class Subtask:
             return self._advance(element.timestamp)
         if isinstance(element, EndOfInput):
             return self._finish()
+        if isinstance(element, Barrier):
+            return self._drain(element, 0)
         assert isinstance(element, WatermarkStatus)
         self._set_idle(element.idle)
         return iter(())
@@ -280,7 +284,7 @@ class Subtask:
         if isinstance(element, list):
             self._batch, self._position, self._input = element, 0, self.gate.input
             return self._take()
-        if self._async is not None and not isinstance(element, Barrier):
+        if self._async is not None and (not isinstance(element, Barrier) or _drains(element)):
             self._async.queue.control(element)
         elif isinstance(element, Watermark):
             if element.timestamp > self._watermark and self._event_clock is None:
@@ -289,7 +293,9 @@ class Subtask:
             if self._event_clock is None:
                 self._set_idle(element.idle)
         elif isinstance(element, Barrier):
-            self._snapshot(element.checkpoint, element.confirmed, self.gate.alignment_ns)
+            if _drains(element):
+                return self._drain(element, self.gate.alignment_ns), 0
+            self._snapshot(element, self.gate.alignment_ns)
         elif isinstance(element, EndOfInput):
             return self._finish(), 0
         return None, 0
@@ -311,9 +317,9 @@ class Subtask:
     def _read(self, source: RuntimeSource, now_ms: int) -> tuple[Iterator[None] | None, int]:
         requested = self._requested
         if requested is not None:
-            self._requested = None
-            self._snapshot(requested.checkpoint, requested.confirmed, 0)
-            self._assign_late()
+            if _drains(requested):
+                return self._drain(requested, 0), 0
+            self._snapshot(requested, 0)
             return None, 0
         if self._ask_due(now_ms):
             self._ask_for_splits()
@@ -420,8 +426,7 @@ class Subtask:
         self.at_end = True
         requested = self._requested
         if requested is not None:
-            self._requested = None
-            self._snapshot(requested.checkpoint, requested.confirmed, 0)
+            self._snapshot(requested, 0)
         self._report_end()
 
     def _report_end(self) -> None:
@@ -481,30 +486,43 @@ class Subtask:
         if trigger.checkpoint < self.snapshots.epoch:
             return
         if self.at_end:
-            self._snapshot(trigger.checkpoint, trigger.confirmed, 0)
+            self._snapshot(trigger, 0)
         else:
             # What was assigned while an older, now abandoned, checkpoint was due counts for this.
             self._requested = None
             self._assign_late()
             self._requested = trigger
 
-    def _snapshot(self, checkpoint: int, confirmed: int, alignment_ns: int) -> None:
-        if checkpoint < self.snapshots.epoch:
-            return
-        if self._requested is not None and self._requested.checkpoint <= checkpoint:
+    def _drain(self, cause: Barrier | Trigger, alignment_ns: int) -> Iterator[None]:
+        """Let event time come to its end, then do the part in the savepoint."""
+        if self._watermark < MAX_WATERMARK:
+            yield from self._advance(MAX_WATERMARK)
+        self._snapshot(cause, alignment_ns)
+
+    def _snapshot(self, cause: Barrier | Trigger, alignment_ns: int) -> None:
+        if cause.checkpoint >= self.snapshots.epoch:
+            self._take_snapshot(cause, alignment_ns)
+        if self._requested is not None and self._requested.checkpoint <= cause.checkpoint:
             self._requested = None
+            if not self.at_end:
+                self._assign_late()
+
+    def _take_snapshot(self, cause: Barrier | Trigger, alignment_ns: int) -> None:
+        checkpoint, confirmed, savepoint = cause.checkpoint, cause.confirmed, cause.savepoint
         for writer in self._writers:
             writer.flush()
         if not self.at_end:
             for output in self.outputs:
-                output.control(Barrier(checkpoint, confirmed))
+                output.control(Barrier(checkpoint, confirmed, savepoint))
         # What has ended has no state any more, only output that is not committed yet.
         part = [o for o in self.operators if not self.at_end or isinstance(o, RuntimeSink)]
         clocks = () if self._event_clock is None else self._event_clock.snapshot()
         cut = SubtaskSnapshot(
             self.at_end, self._watermark, alignment_ns=alignment_ns, clocks=clocks
         )
-        self.snapshots.take(checkpoint, confirmed, part, cut)
+        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint)
+        if savepoint is not None and savepoint.stop and checkpoint > self._given_up:
+            self._suspended = checkpoint
 
     def confirm(self, checkpoint: int) -> None:
         self.snapshots.confirm(checkpoint)
@@ -512,6 +530,9 @@ class Subtask:
     def abort(self, checkpoint: int) -> None:
         if self.gate is not None:
             self.gate.abort(checkpoint)
+        self._given_up = max(self._given_up, checkpoint)
+        if self._suspended is not None and self._suspended <= checkpoint:
+            self._suspended = None
         self.snapshots.abort(checkpoint)
 
     # --- the slot's housekeeping --------------------------------------------------------------
@@ -574,3 +595,7 @@ class Subtask:
             except Exception as error:
                 errors.append(error)
         return errors
+
+
+def _drains(cause: Barrier | Trigger) -> bool:
+    return cause.savepoint is not None and cause.savepoint.drain

@@ -21,6 +21,7 @@ from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.program import Program
 from penstock.testing.stages import (
     Alarms,
     AtEnd,
@@ -162,6 +163,11 @@ class ProgramBuilder:
         """Whether a function changes what it was given or gave away."""
         self.lines: list[str] = []
         """The program, for people to read."""
+
+    @property
+    def program(self) -> Program:
+        """The program as it was built."""
+        return self._env._program
 
     def build(self) -> None:
         rng = self._rng

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from penstock.common.job_execution_result import JobExecutionResult
@@ -12,6 +13,7 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.runner import ResultListener, settle
+from penstock.jobmanager.savepoints import SavepointRequest
 from penstock.testing.faults import FaultRates, FaultyFileSystem
 from penstock.testing.simulator import Simulation
 
@@ -41,7 +43,7 @@ class SimulatedRunner:
         self._filesystem = filesystem
         self._listener = listener
         self._cancelled = threading.Event()
-        self._asked: deque[Answer] = deque()
+        self._asked: deque[Callable[[], None]] = deque()
         self._moved = threading.Condition()
         self._progress = self.simulation.master.progress()
         self._thread = threading.Thread(target=self._run, name=f"simulated-{job.name}", daemon=True)
@@ -62,13 +64,20 @@ class SimulatedRunner:
 
     def trigger_checkpoint(self, answer: Answer) -> None:
         """Ask for a checkpoint at the next tick; `answer` is called from another thread."""
-        self._asked.append(answer)
+        self._at_next_tick(lambda: self.simulation.master.trigger_checkpoint(answer))
+
+    def savepoint(self, request: SavepointRequest) -> None:
+        """Ask for a savepoint at the next tick."""
+        self._at_next_tick(lambda: self.simulation.master.savepoint(request))
+
+    def _at_next_tick(self, ask: Callable[[], None]) -> None:
+        self._asked.append(ask)
         if self.result.done():
             self._ask()
 
     def _ask(self) -> None:
         while self._asked:
-            self.simulation.master.trigger_checkpoint(self._asked.popleft())
+            self._asked.popleft()()
 
     def client_moved(self) -> None:
         """The client took values."""

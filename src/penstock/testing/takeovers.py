@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from penstock.common.job_status import JobStatus
 from penstock.errors import StorageError, SupersededError
+from penstock.jobmanager.job import Job
 from penstock.testing.faults import FaultRates
 from penstock.testing.scenarios import Scenario
 from penstock.testing.simulator import Simulation
@@ -85,7 +86,7 @@ class TakeoverScenario(Scenario):
             return
         self.filesystem.may_crash = False
         try:
-            job = replace(self.job, store=self.job.store and self.job.store.claim())
+            job = replace(self.next_job(), store=self.job.store and self.job.store.claim())
             seed = self.seed + 1_000_003 * len(self.drivers)
             after = Simulation(seed, job, self.rates, self.filesystem)
         except StorageError:
@@ -100,6 +101,10 @@ class TakeoverScenario(Scenario):
         self.drivers.append(after)
         self.simulation = after
         after.master.start()
+
+    def next_job(self) -> Job:
+        """The program that the next driver runs."""
+        return self.job
 
     # --- what must hold at the end ------------------------------------------------------------
 

@@ -1,0 +1,275 @@
+"""Savepoints: taken, copied elsewhere, restored by other jobs, disposed of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.checkpoint.savepoints import dispose, open_snapshot
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import CheckpointError, CorruptCheckpointError, JobFailedError, StorageError
+from penstock.testing import local_environment
+from penstock.testing.local_environment import LocalEnvironment
+
+BELOW = "execution.checkpointing."
+KEYS = 7
+
+
+def environment(**more: str) -> Any:
+    values = {BELOW + "interval": "10 ms", **{k.replace("_", "."): v for k, v in more.items()}}
+    return local_environment(seed=3, configuration=Configuration.from_dict(values))
+
+
+def totals(
+    env: LocalEnvironment,
+    numbers: int,
+    parallelism: int = 2,
+    restore: str | None = None,
+    out: str = "out",
+    **more: str,
+) -> Any:
+    """Start a job that writes the running count of every key to files."""
+    env._configuration.set_string(BELOW + "dir", f"{env.storage}/checkpoints")
+    for key, value in more.items():
+        env._configuration.set_string(key, value)
+    if restore is not None:
+        env._configuration.set_string("execution.state-recovery.path", restore)
+    env.set_parallelism(parallelism)
+    source = NumberSequenceSource(0, numbers - 1)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("source")
+    ones = stream.map(lambda n: (n % KEYS, 1)).uid("ones")
+    counts = ones.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    files = FileSink.for_row_format(f"{env.storage}/{out}", _line).build()
+    counts.uid("counts").sink_to(files).uid("files")
+    return env.execute_async("totals")
+
+
+def _line(value: Any) -> bytes:
+    return f"{value[0]} {value[1]}\n".encode()
+
+
+def written(env: LocalEnvironment, out: str = "out") -> list[str]:
+    """All lines that are committed."""
+    return sorted(
+        line
+        for path, data in env.filesystem.files.items()
+        if path.startswith(f"/{out}/") and not path.rsplit("/", 1)[1].startswith(".")
+        for line in data.decode().splitlines()
+    )
+
+
+def expected(numbers: int) -> list[str]:
+    counts = Counter(n % KEYS for n in range(numbers))
+    return sorted(f"{key} {i + 1}" for key, count in counts.items() for i in range(count))
+
+
+def after_some(job: Any, checkpoints: int = 2) -> None:
+    while job.progress().completed_checkpoints < checkpoints:
+        assert not job.get_job_execution_result().done(), "it ended before that"
+
+
+@pytest.fixture
+def env() -> Iterator[LocalEnvironment]:
+    with environment() as env:
+        yield env
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
+def test_a_job_stops_and_goes_on_at_another_parallelism(parallelism: int) -> None:
+    with environment() as env:
+        job = totals(env, 1500)
+        after_some(job)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
+        job.get_job_execution_result().result(60)
+        before = written(env)
+        assert 0 < len(before) < 1500, "what lies before the savepoint is committed"
+        totals(env, 1500, parallelism, path).get_job_execution_result().result(60)
+        assert env.simulation.restored
+        assert written(env) == expected(1500)
+
+
+def test_a_savepoint_commits_nothing_and_the_job_goes_on(env: LocalEnvironment) -> None:
+    job = totals(env, 1500)
+    after_some(job)
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+    assert open_snapshot(path).metadata.committables.get("files") is not None
+    job.get_job_execution_result().result(60)
+    assert written(env) == expected(1500)
+    assert path.startswith(f"{env.storage}/savepoints/savepoint-")
+
+
+def test_a_savepoint_is_whole_in_itself_and_may_be_moved(env: LocalEnvironment) -> None:
+    job = totals(env, 1500)
+    after_some(job)
+    path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
+    job.get_job_execution_result().result(60)
+    files = env.filesystem.files
+    folder = path.removeprefix(env.storage)
+    for name in [name for name in files if name.startswith(folder)]:
+        files["/elsewhere/mine" + name.removeprefix(folder)] = files.pop(name)
+    assert not any(name.startswith(("/checkpoints", "/savepoints")) for name in files)
+    moved = f"{env.storage}/elsewhere/mine"
+    totals(env, 1500, 3, moved).get_job_execution_result().result(60)
+    assert written(env) == expected(1500)
+
+
+def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment) -> None:
+    job = totals(env, 1500)
+    after_some(job)
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+    job.get_job_execution_result().result(60)
+    for parallelism, out in ((1, "a"), (3, "b")):
+        totals(env, 1500, parallelism, path, out).get_job_execution_result().result(60)
+    # Each goes on where the savepoint was, and ends where the others end.
+    assert written(env, "a") == written(env, "b")
+    assert 0 < len(written(env, "a")) < 1500
+    assert set(expected(1500)) >= set(written(env, "a")) >= {f"{1499 % KEYS} {1 + 1499 // KEYS}"}
+    assert written(env) == expected(1500)
+
+
+def test_what_only_a_savepoint_covers_outlives_the_job(env: LocalEnvironment) -> None:
+    job = totals(env, 10**9, **{BELOW + "interval": "1 h"})
+    while not any(metrics.records_in for metrics in job.progress().metrics.values()):
+        assert not job.get_job_execution_result().done()
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+    job.cancel().result(60)
+    assert written(env) == []
+    covered = open_snapshot(path).metadata.committables["files"]
+    assert covered
+    assert all(part["from"] in env.filesystem.files for part in covered)
+
+
+def test_without_checkpoints_there_are_savepoints_too() -> None:
+    with local_environment(seed=5) as env:
+        source = NumberSequenceSource(0, 999)
+
+        def start(parallelism: int, path: str | None) -> Any:
+            env.set_parallelism(parallelism)
+            if path is not None:
+                env._configuration.set_string("execution.state-recovery.path", path)
+            stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+            counts = stream.map(lambda n: (n % KEYS, 1)).key_by(lambda pair: pair[0])
+            counts = counts.reduce(lambda a, b: (a[0], a[1] + b[1]))
+            counts.sink_to(FileSink.for_row_format(f"{env.storage}/out", _line).build())
+            return env.execute_async("no checkpoints")
+
+        job = start(2, None)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
+        job.get_job_execution_result().result(60)
+        start(3, path).get_job_execution_result().result(60)
+        assert written(env) == expected(1000)
+
+
+def test_a_directory_must_be_known(env: LocalEnvironment) -> None:
+    job = totals(env, 10**9)
+    with pytest.raises(CheckpointError, match=r"set state\.savepoints\.dir"):
+        job.trigger_savepoint().result(60)
+    with pytest.raises(CheckpointError, match="ends with the process"):
+        job.trigger_savepoint("memory:///savepoints").result(60)
+    job.cancel().result(60)
+    with pytest.raises(CheckpointError, match="the job is CANCELED"):
+        job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+
+
+def test_the_configured_directory_is_used(env: LocalEnvironment) -> None:
+    job = totals(env, 10**9, **{"state.savepoints.dir": f"{env.storage}/mine"})
+    assert job.trigger_savepoint().result(60).startswith(f"{env.storage}/mine/savepoint-")
+    job.cancel().result(60)
+
+
+class AtTheEnd(KeyedProcessFunction):
+    """Says every key once, when event time ends."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        ctx.timer_service().register_event_time_timer((1 << 63) - 1)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[int]:
+        yield ctx.get_current_key()
+
+
+def test_drained_every_timer_fires_before_the_job_ends() -> None:
+    with environment() as env:
+        env._configuration.set_string(BELOW + "dir", f"{env.storage}/checkpoints")
+        source = NumberSequenceSource(0, 10**9)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        keyed = stream.key_by(lambda n: n % 3)
+        files = FileSink.for_row_format(f"{env.storage}/out", lambda n: f"{n}\n".encode()).build()
+        keyed.process(AtTheEnd()).sink_to(files)
+        job = env.execute_async("drained")
+        after_some(job)
+        assert written(env) == []
+        job.stop_with_savepoint(True, f"{env.storage}/savepoints").result(60)
+        job.get_job_execution_result().result(60)
+        assert written(env) == ["0", "1", "2"]
+
+
+def test_a_savepoint_that_fails_leaves_the_job_running(env: LocalEnvironment) -> None:
+    job = totals(env, 1500)
+    env.filesystem.create = _refusing(  # type: ignore[method-assign]
+        "/savepoints/", env.filesystem.create
+    )
+    directory = f"{env.storage}/savepoints"
+    with pytest.raises(CheckpointError, match="savepoint failed"):
+        job.trigger_savepoint(directory).result(60)
+    with pytest.raises(CheckpointError, match="savepoint failed"):
+        job.stop_with_savepoint(False, directory).result(60)
+    job.get_job_execution_result().result(60)
+    assert job.progress().restarts == 0
+    assert written(env) == expected(1500)
+
+
+def _refusing(where: str, create: Callable[[str, bytes], bool]) -> Any:
+    def refuse(path: str, data: bytes) -> bool:
+        if where in path:
+            raise StorageError(f"cannot create {path}: No space left on device")
+        return create(path, data)
+
+    return refuse
+
+
+def stopped(env: LocalEnvironment) -> str:
+    job = totals(env, 1500)
+    after_some(job)
+    path: str = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
+    job.get_job_execution_result().result(60)
+    return path
+
+
+def test_disposing_leaves_nothing(env: LocalEnvironment) -> None:
+    path = stopped(env)
+    dispose(path)
+    assert not any(name.startswith("/savepoints") for name in env.filesystem.files)
+    with pytest.raises(CheckpointError, match="there is no savepoint or checkpoint"):
+        dispose(path)
+
+
+def test_what_is_claimed_is_the_jobs_own(env: LocalEnvironment) -> None:
+    path = stopped(env)
+    claim = {"execution.state-recovery.claim-mode": "CLAIM"}
+    totals(env, 1500, 3, path, **claim).get_job_execution_result().result(60)
+    assert written(env) == expected(1500)
+    assert not any(name.startswith("/savepoints") for name in env.filesystem.files)
+
+
+def test_what_is_not_claimed_stays(env: LocalEnvironment) -> None:
+    path = stopped(env)
+    before = {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
+    totals(env, 1500, 3, path).get_job_execution_result().result(60)
+    assert before == {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
+
+
+def test_a_damaged_savepoint_is_refused(env: LocalEnvironment) -> None:
+    path = stopped(env)
+    name = next(n for n in env.filesystem.files if n.startswith("/savepoints") and "shared" in n)
+    env.filesystem.files[name] = env.filesystem.files[name][:-1]
+    job = totals(env, 1500, 2, path)
+    with pytest.raises(JobFailedError) as failed:
+        job.get_job_execution_result().result(60)
+    assert isinstance(failed.value.__cause__, CorruptCheckpointError)
+    assert "savepoint" in str(failed.value) and "cut short" in str(failed.value)
