@@ -273,3 +273,16 @@ def test_a_damaged_savepoint_is_refused(env: LocalEnvironment) -> None:
         job.get_job_execution_result().result(60)
     assert isinstance(failed.value.__cause__, CorruptCheckpointError)
     assert "savepoint" in str(failed.value) and "cut short" in str(failed.value)
+
+
+@pytest.mark.parametrize(("first", "second"), [("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
+def test_a_savepoint_of_one_backend_is_restored_by_another(first: str, second: str) -> None:
+    key = "state.backend.type"
+    with environment() as env:
+        job = totals(env, 1500, **{key: first})
+        after_some(job)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
+        job.get_job_execution_result().result(60)
+        totals(env, 1500, 3, path, **{key: second}).get_job_execution_result().result(60)
+        assert env.simulation.restored
+        assert written(env) == expected(1500)

@@ -185,6 +185,14 @@ class StreamExecutionEnvironment(FilesOfEnvironment):
         self.get_checkpoint_config().set_checkpointing_mode(mode).set_checkpoint_interval(interval)
         return self
 
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go whose caller does not say."""
+        return self._set(options.SAVEPOINT_DIRECTORY, directory)
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go whose caller does not say; None: nowhere."""
+        return options.SAVEPOINT_DIRECTORY.read(self._values())
+
     def get_checkpoint_interval(self) -> int:
         """Milliseconds from the start of one checkpoint to the next; -1 without checkpoints."""
         return self.get_checkpoint_config().get_checkpoint_interval()

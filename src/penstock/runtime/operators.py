@@ -309,7 +309,9 @@ class RuntimeKeyedFunction(RuntimeFunction):
             blocks = self.state.cut(checkpoint, full=not base)
         except StateError as error:
             raise located(self.node.name, error) from error
-        return replace(unkeyed, base=base, blocks=blocks, groups=self.groups)
+        # A savepoint is for any backend.
+        origin = replace(self.origin, backend="") if full else self.origin
+        return replace(unkeyed, base=base, blocks=blocks, groups=self.groups, origin=origin)
 
     def stored(self, checkpoint: int, snapshot: OperatorSnapshot) -> None:
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
