@@ -6,6 +6,7 @@ checkpoints. So nothing is logged ahead and nothing is synchronised.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import weakref
@@ -98,9 +99,9 @@ class RocksDatabase:
             raise ConfigurationError(
                 f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
             ) from error
-        # Also where nobody closes it, because its slot was given up.
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         db: Any = Rdict(folder, options)
+        # Also where nobody closes it, because its slot was given up.
+        self._remove = weakref.finalize(self, _discard, db, folder)
         unlogged: Any = WriteOptions()
         unlogged.disable_wal = True
         db.set_write_options(unlogged)
@@ -144,9 +145,16 @@ class RocksDatabase:
     def close(self) -> None:
         """Close it and remove its files; a view that is still read keeps what it needs."""
         if self._db is not None:
-            self._db.close()
             self._db = None
         self._remove()
+
+
+def _discard(db: Any, folder: str) -> None:
+    # In this order: RocksDB writes what it holds when it goes, and tries for seconds where the
+    # folder is gone already.
+    with contextlib.suppress(Exception):
+        db.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tune(options: Any, settings: StateSettings) -> None:
