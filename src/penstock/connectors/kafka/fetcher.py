@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from penstock.errors import PenstockError, SourceError
 
 BATCH = 2000
 _WAIT_SECONDS = 0.1
+_ENDS_SECONDS = 0.5
+"""How often the ends of partitions are looked up, for the lag."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Fetcher:
         self._arrived: list[Any] = []
         self._problem: PenstockError | None = None
         self._read: set[Partition] = set()
+        self._ends: dict[Partition, int] = {}
+        self._ends_due = 0.0
 
     def add(self, starts: dict[Partition, int]) -> None:
         """Read these partitions from these offsets on."""
@@ -83,6 +88,7 @@ class Fetcher:
             self._carry_out()
             arrived, self._arrived = self._arrived, []
             messages = arrived + self._consumer.consume(BATCH, 0)
+            self._note_ends()
             batch = self._batch(messages)
         if batch is None:
             self._at_hand = False
@@ -96,13 +102,25 @@ class Fetcher:
 
     def high_watermark(self, partition: Partition) -> int | None:
         """The end of a partition as of the last fetch, if there was one."""
-        place = self._kafka.TopicPartition(*partition)
-        # What the client knows; unlike other calls this one waits for nobody.
-        try:
-            _, high = self._consumer.get_watermark_offsets(place, cached=True)
-        except self._kafka.KafkaException:
-            return None
-        return int(high) if high >= 0 else None
+        return self._ends.get(partition)
+
+    def _note_ends(self) -> None:
+        """Look up the ends of the partitions, now and then; for whoever has the client at hand.
+
+        The client lets one thread in at a time, so asking it from outside would wait for a poll.
+        """
+        now = time.monotonic()
+        if now < self._ends_due:
+            return
+        self._ends_due = now + _ENDS_SECONDS
+        for partition in tuple(self._read):
+            place = self._kafka.TopicPartition(*partition)
+            try:
+                _, high = self._consumer.get_watermark_offsets(place, cached=True)
+            except self._kafka.KafkaException:
+                continue
+            if high >= 0:
+                self._ends[partition] = int(high)
 
     def close(self) -> None:
         """Stop fetching and leave."""
@@ -124,6 +142,7 @@ class Fetcher:
                         self._carry_out()
                         first = self._consumer.poll(_WAIT_SECONDS)
                         self._arrived = [] if first is None else [first]
+                        self._note_ends()
             except PenstockError as error:
                 self._problem = error
             if self._closed.is_set():
