@@ -102,6 +102,8 @@ class Fetcher:
 
     def high_watermark(self, partition: Partition) -> int | None:
         """The end of a partition as of the last fetch, if there was one."""
+        if self._at_hand:
+            self._note_ends()
         return self._ends.get(partition)
 
     def _note_ends(self) -> None:
