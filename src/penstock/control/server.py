@@ -38,7 +38,7 @@ class ControlServer:
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="penstock-control", daemon=True
+            target=self._server.serve_forever, name="penstock-endpoint", daemon=True
         )
         self._thread.start()
 
