@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.coordinator import unreferenced
 from penstock.checkpoint.handles import SegmentHandle
-from penstock.checkpoint.orphans import orphans
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StorageError
@@ -295,15 +294,3 @@ def test_what_was_merged_is_deleted_when_no_checkpoint_refers_to_it():
     references = {1: frozenset("ab"), 2: frozenset("abc"), 3: frozenset("mcd")}
     assert unreferenced(references, 2) == {1: frozenset()}
     assert unreferenced(references, 1) == {1: frozenset("ab"), 2: frozenset()}
-
-
-@given(
-    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100)),
-    st.sets(st.sampled_from("abcdef")),
-    st.integers(0, 200),
-    st.integers(0, 100),
-)
-def test_orphans_are_old_and_unreferenced(written, referenced, now, grace):
-    found = orphans(written, referenced, now, grace)
-    for path, time in written.items():
-        assert (path in found) == (path not in referenced and now - time > grace)

@@ -30,9 +30,9 @@ class SessionWindowTimeGapExtractor(ABC):
 class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
     """Sessions, whose gap may be the same for all records or come from each."""
 
+    @abstractmethod
     def gap_of(self, element: Any) -> int:
         """The gap after a record, in milliseconds."""
-        raise NotImplementedError
 
     def merge_windows(
         self,
