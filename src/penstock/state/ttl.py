@@ -11,6 +11,7 @@ to live and it holds for what is already there.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ def _nothing() -> None:
     """The step of a state that is not swept."""
 
 
-class _ExpiringState:
+class _ExpiringState(ABC):
     """What all kinds have in common; the stored form is up to them."""
 
     def __init__(
@@ -67,9 +68,9 @@ class _ExpiringState:
             if steps.run_cleanup_for_every_record():
                 key_context.on_every_key(self._step)
 
+    @abstractmethod
     def prune(self, stored: Any) -> Any:
         """What is left of a stored value now: itself if nothing has expired, None if all has."""
-        raise NotImplementedError
 
     def clear(self) -> None:
         self._step()
