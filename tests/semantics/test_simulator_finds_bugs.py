@@ -130,12 +130,9 @@ def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def splits_reach_the_reader_before_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
-    original = Subtask.assign
-
-    def assign(self: Subtask, splits: Any) -> None:
-        requested, self._requested = self._requested, None
-        original(self, splits)
-        self._requested = requested
+    def assign(self: Subtask, splits: Any, ask_again_ms: int | None) -> None:
+        assert self._reading is not None
+        self._reading.assign(splits, ask_again_ms)
 
     patch.setattr(Subtask, "assign", assign)
 

@@ -12,7 +12,7 @@ from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.source import Source, SourceReader, SplitEnumerator
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.network.messages import SplitRequest
-from penstock.runtime.subtask import ASK_AGAIN_MS
+from penstock.runtime.split_reading import ASK_AGAIN_MS
 from penstock.testing.faults import FaultRates, FaultyFileSystem
 from penstock.testing.simulator import Simulation
 

@@ -46,7 +46,8 @@ from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.segment_chain import ChainSettings
-from penstock.runtime.subtask import Subtask, SubtaskParts
+from penstock.runtime.subtask import Subtask
+from penstock.runtime.subtask_parts import SubtaskParts
 
 
 @dataclass(frozen=True)
@@ -313,7 +314,7 @@ class _Builder:
             subtask,
             node.uid,
             self._environment.tell,
-            (lambda: holder[0].snapshots.epoch) if checkpointing else (lambda: 0),
+            (lambda: holder[0].barriers.snapshots.epoch) if checkpointing else (lambda: 0),
         )
         self._built.emitters[subtask, node.uid] = emitter
         context = WriterContext(

@@ -9,17 +9,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from penstock.checkpoint.handles import (
-    MAX_WATERMARK,
-    SubtaskSnapshot,
-)
-from penstock.checkpoint.store import SegmentStore
-from penstock.common.clock import Clock
 from penstock.common.plain import Plain
-from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import (
     END_OF_INPUT,
     Barrier,
@@ -27,59 +19,20 @@ from penstock.network.elements import (
     Watermark,
     WatermarkStatus,
 )
-from penstock.network.messages import (
-    AtEnd,
-    SplitRequest,
-    SubtaskMetrics,
-    SubtaskReport,
-    Trigger,
-)
+from penstock.network.messages import AtEnd, SubtaskMetrics, SubtaskReport, Trigger
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.async_operator import RuntimeAsync
-from penstock.runtime.chain import CompiledChain
+from penstock.runtime.barriers import Barriers, drains
 from penstock.runtime.environment import SlotEnvironment
-from penstock.runtime.event_time import EventClock
+from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.functions import TimeDomain
-from penstock.runtime.gate import InputGate
-from penstock.runtime.operators import (
-    RuntimeFunction,
-    RuntimeKeyedFunction,
-    RuntimeOperator,
-    RuntimeSink,
-    RuntimeSource,
-)
-from penstock.runtime.output import Output, Room
+from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeSink, RuntimeSource
 from penstock.runtime.reporting import report_of
-from penstock.runtime.snapshots import Snapshots
+from penstock.runtime.split_reading import SplitReading
+from penstock.runtime.subtask_parts import SubtaskParts
 
 STEP_NS = 2_000_000
 """How long a step should take; the number of records per step follows from it, from 1 on."""
-ASK_AGAIN_MS = 1000
-"""When a reader without splits asks again, unless the enumerator says."""
-
-
-@dataclass(frozen=True)
-class SubtaskParts:
-    """What a subtask is built from."""
-
-    id: SubtaskId
-    operators: list[RuntimeOperator]
-    gate: InputGate | None
-    outputs: list[Output]
-    room: Room
-    chain: CompiledChain
-    store: SegmentStore | None
-    attempt: int
-    finished: bool
-    """Restored as finished: it has nothing to do but say so downstream."""
-    watermark: int
-    step_records: int
-    buffer_timeout_ms: int
-    timed: bool = False
-    """Whether input records come with their timestamps."""
-    clock: EventClock | None = None
-    """Where event time begins in this subtask."""
-    watermark_interval_ms: int = 200
 
 
 class Subtask:
@@ -94,12 +47,11 @@ class Subtask:
         self.outputs = parts.outputs
         self.room = parts.room
         self.gate = parts.gate
-        self._gate_channels = [] if parts.gate is None else parts.gate.channels
         self._parts = parts
         self._environment = environment
-        self._clock: Clock = environment.clock
+        self._clock = environment.clock
         self._fail = fail
-        self._source = next((o for o in self.operators if isinstance(o, RuntimeSource)), None)
+        source = next((o for o in self.operators if isinstance(o, RuntimeSource)), None)
         self._writers = [o.writer for o in self.operators if isinstance(o, RuntimeSink)]
         self._keyed = [o for o in self.operators if isinstance(o, RuntimeKeyedFunction)]
         self._async = next((o for o in self.operators if isinstance(o, RuntimeAsync)), None)
@@ -110,31 +62,15 @@ class Subtask:
         self._input = 0
         self._most = parts.step_records
         self._quota = 1
-        self._out_of_splits = False
-        self._asked_for_split = False
-        self._ask_at_ms: int | None = None
-        self._assigned_late: list[tuple[list[Plain] | None, int | None]] = []
-        self._no_more_splits = False
-        self._wakes = 0
-        self._idle_at_wakes: int | None = None
-        self._requested: Trigger | None = None
-        self._suspended: int | None = None
-        self._given_up = 0
-        self.snapshots = Snapshots(
-            parts.id, parts.attempt, parts.operators, parts.store, environment, fail
-        )
-        self._watermark = parts.watermark
-        self._idle = False
-        self._event_clock = parts.clock
-        self._tick_at_ms: int | None = None
-        self._held_up_ns = 0
-        self._limit = MAX_WATERMARK
-        self._advanced_ms: int | None = None
-        self._begin_time()
+        self.accounting = Accounting(self._clock.monotonic_ns())
+        self.time = EventProgress(parts, self._clock, self.accounting)
+        self._reading: SplitReading | None = None
+        if source is not None:
+            self._reading = SplitReading(source, parts.id, parts.attempt, environment)
+        self.barriers = Barriers(parts, environment, fail, self.time, self._reading)
         self.at_end = False
         self.records_in = 0
         self._flushed_ms = self._clock.now_ms()
-        self.accounting = Accounting(self._clock.monotonic_ns())
         for operator in self.operators:
             operator.report.metrics.begin(self._clock.now_ms())
         if parts.finished:
@@ -143,16 +79,10 @@ class Subtask:
             timed, restored = parts.timed, self._async.restored
             self._batch = list(restored) if timed else [value for value, _ in restored]
 
-    def _begin_time(self) -> None:
-        if self._event_clock is not None and not self._parts.finished:
-            self._event_clock.pass_on = self._announce
-            if self._parts.watermark_interval_ms > 0:
-                self._tick_at_ms = self._clock.now_ms() + self._parts.watermark_interval_ms
-
     # --- the slot's questions -----------------------------------------------------------------
 
     def ready(self, now_ms: int) -> bool:
-        if self.at_end or self.room.blocked or self._suspended is not None:
+        if self.at_end or self.room.blocked or self.barriers.suspended is not None:
             return False
         for writer in self._writers:
             if not writer.has_room():
@@ -165,10 +95,10 @@ class Subtask:
         return (
             self._work is not None
             or self._position < len(self._batch)
-            or (self._source is not None and self._source_has_work(now_ms))
+            or (self._reading is not None and self._source_has_work(self._reading, now_ms))
             or (self.gate is not None and self.gate.has_input())
             or self._timer_due(now_ms)
-            or self._tick_due(now_ms)
+            or self.time.tick_due(now_ms)
         )
 
     def pressed(self) -> bool:
@@ -179,23 +109,10 @@ class Subtask:
         """Whether it waits for asynchronous calls to end before it takes more input."""
         return self._async is not None and self._async.full()
 
-    def _source_has_work(self, now_ms: int) -> bool:
-        if self._requested is not None or self._ask_due(now_ms):
+    def _source_has_work(self, reading: SplitReading, now_ms: int) -> bool:
+        if self.barriers.requested is not None or reading.ask_due(now_ms):
             return True
-        if self._out_of_splits or self._aligned():
-            return False
-        if not self._source_idle():
-            return True
-        assert self._source is not None
-        due = self._source.reader.next_poll_ms()
-        return due is not None and due <= now_ms
-
-    def _source_idle(self) -> bool:
-        """Whether the last poll had nothing and the reader has not said since that it has."""
-        return self._idle_at_wakes == self._wakes
-
-    def _ask_due(self, now_ms: int) -> bool:
-        return self._ask_at_ms is not None and self._ask_at_ms <= now_ms
+        return reading.worth_a_poll(now_ms) and not self.time.aligned()
 
     def _timer_due(self, now_ms: int) -> bool:
         for operator in self._keyed:
@@ -204,18 +121,16 @@ class Subtask:
                 return True
         return False
 
-    def _tick_due(self, now_ms: int) -> bool:
-        return self._tick_at_ms is not None and self._tick_at_ms <= now_ms
-
     def next_wakeup_ms(self) -> int | None:
         """When it becomes ready by the clock alone."""
-        if self.at_end or self.room.blocked or self._suspended is not None:
+        if self.at_end or self.room.blocked or self.barriers.suspended is not None:
             return None
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
-        times += [self._ask_at_ms, self._tick_at_ms]
-        waits = self._source_idle() and not self._out_of_splits and not self._aligned()
-        if self._source is not None and waits:
-            times.append(self._source.reader.next_poll_ms())
+        times.append(self.time.tick_at_ms)
+        if self._reading is not None:
+            times.append(self._reading.ask_at_ms)
+            if not self.time.aligned():
+                times.append(self._reading.next_poll_ms())
         return min((time for time in times if time is not None), default=None)
 
     # --- steps --------------------------------------------------------------------------------
@@ -253,13 +168,13 @@ class Subtask:
         if isinstance(element, list):
             return self.chain.completed(element)
         if isinstance(element, Watermark):
-            return self._advance(element.timestamp)
+            return self.time.advance(element.timestamp)
         if isinstance(element, EndOfInput):
             return self._finish()
         if isinstance(element, Barrier):
-            return self._drain(element, 0)
+            return self.barriers.drain(element, 0)
         assert isinstance(element, WatermarkStatus)
-        self._set_idle(element.idle)
+        self.time.set_idle(element.idle)
         return iter(())
 
     def _adapt_quota(self, took: int, records: int) -> None:
@@ -273,10 +188,10 @@ class Subtask:
             return self._take()
         if self._timer_due(now_ms):
             return self.chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
-        if self._tick_due(now_ms):
-            return self._tick(now_ms), 0
-        if self._source is not None:
-            return self._read(self._source, now_ms)
+        if self.time.tick_due(now_ms):
+            return self.time.tick(now_ms), 0
+        if self._reading is not None:
+            return self._read(self._reading, now_ms)
         assert self.gate is not None
         element = self.gate.poll()
         if element is None:
@@ -284,18 +199,18 @@ class Subtask:
         if isinstance(element, list):
             self._batch, self._position, self._input = element, 0, self.gate.input
             return self._take()
-        if self._async is not None and (not isinstance(element, Barrier) or _drains(element)):
+        if self._async is not None and (not isinstance(element, Barrier) or drains(element)):
             self._async.queue.control(element)
         elif isinstance(element, Watermark):
-            if element.timestamp > self._watermark and self._event_clock is None:
-                return self._advance(element.timestamp), 0
+            if element.timestamp > self.time.watermark and self.time.clock is None:
+                return self.time.advance(element.timestamp), 0
         elif isinstance(element, WatermarkStatus):
-            if self._event_clock is None:
-                self._set_idle(element.idle)
+            if self.time.clock is None:
+                self.time.set_idle(element.idle)
         elif isinstance(element, Barrier):
-            if _drains(element):
-                return self._drain(element, self.gate.alignment_ns), 0
-            self._snapshot(element, self.gate.alignment_ns)
+            if drains(element):
+                return self.barriers.drain(element, self.gate.alignment_ns), 0
+            self.barriers.take(element, self.gate.alignment_ns)
         elif isinstance(element, EndOfInput):
             return self._finish(), 0
         return None, 0
@@ -311,122 +226,43 @@ class Subtask:
         if self._position >= len(batch):
             self._batch, self._position = [], 0
         self.records_in += len(values)
-        self._wake_up()
+        self.time.wake_up()
         return self.chain.process[self._input](values), len(values)
 
-    def _read(self, source: RuntimeSource, now_ms: int) -> tuple[Iterator[None] | None, int]:
-        requested = self._requested
+    def _read(self, reading: SplitReading, now_ms: int) -> tuple[Iterator[None] | None, int]:
+        requested = self.barriers.requested
         if requested is not None:
-            if _drains(requested):
-                return self._drain(requested, 0), 0
-            self._snapshot(requested, 0)
+            if drains(requested):
+                return self.barriers.drain(requested, 0), 0
+            self.barriers.take(requested, 0)
             return None, 0
-        if self._ask_due(now_ms):
-            self._ask_for_splits()
-        if self._out_of_splits or self._aligned():
+        if reading.ask_due(now_ms):
+            reading.ask()
+        if reading.out_of_splits or self.time.aligned():
             return None, 0
-        self._idle_at_wakes = None
-        wakes = self._wakes
-        values = source.reader.poll(self._quota)
+        values = reading.poll(self._quota)
         if values:
             self.records_in += len(values)
-            if self._event_clock is not None:
-                self._event_clock.select(source.reader.split_of_last_poll())
-                self._wake_up()
+            if self.time.clock is not None:
+                self.time.clock.select(reading.reader.split_of_last_poll())
+                self.time.wake_up()
             return self.chain.process[0](values), len(values)
-        if values is not None:
-            # As it was before the poll: what the reader got since then is worth another one.
-            self._idle_at_wakes = wakes
-        elif self._no_more_splits:
+        if values is None and reading.no_more_splits:
             return self._finish(), 0
-        else:
-            self._out_of_splits = True
-            self._ask_for_splits()
+        if reading.out_of_splits:
+            reading.ask()
         return None, 0
 
-    def _ask_for_splits(self) -> None:
-        self._ask_at_ms = None
-        if not self._asked_for_split:
-            self._asked_for_split = True
-            self._environment.tell(SplitRequest(self._parts.attempt, self.id))
-
-    # --- event time ---------------------------------------------------------------------------
-
-    def _tick(self, now_ms: int) -> Iterator[None]:
-        """The time for watermarks has come."""
-        assert self._event_clock is not None
-        self._tick_at_ms = now_ms + self._parts.watermark_interval_ms
-        totals = self.accounting.upto(self._clock.monotonic_ns())
-        held_up_ns = totals[Activity.BACKPRESSURED.value]
-        held_up_ms = (held_up_ns - self._held_up_ns) // 1_000_000
-        # Whom alignment keeps from reading is not silent.
-        self._event_clock.tick(now_ms, now_ms if self._aligned() else held_up_ms)
-        self._held_up_ns = held_up_ns
-        return self._announce()
-
-    def align(self, limit: int) -> None:
-        """Read no further than to this watermark."""
-        self._limit = limit
-
-    def _aligned(self) -> bool:
-        """Whether it must wait for the slowest source of its group."""
-        clock = self._event_clock
-        return (
-            clock is not None and self._limit != MAX_WATERMARK and clock.watermark() > self._limit
-        )
-
-    def _retain_splits(self) -> None:
-        assert self._event_clock is not None
-        if self._source is not None:
-            splits = self._source.reader.active_splits()
-            if splits is not None:
-                self._event_clock.retain(splits)
-
-    def _announce(self) -> Iterator[None]:
-        """Say how far event time has come, if that is news."""
-        clock = self._event_clock
-        assert clock is not None
-        clock.due = False
-        self._retain_splits()
-        self._set_idle(clock.idle())
-        watermark = clock.watermark()
-        if watermark > self._watermark:
-            yield from self._advance(watermark)
-
-    def _set_idle(self, idle: bool) -> None:
-        if idle != self._idle:
-            self._idle = idle
-            for output in self.outputs:
-                output.control(WatermarkStatus(idle))
-
-    def _wake_up(self) -> None:
-        """There are records: whoever waits no longer for this subtask must do so again."""
-        if self._idle and self._event_clock is not None:
-            self._event_clock.current.mark_active()
-            self._set_idle(False)
-
-    def _advance(self, timestamp: int) -> Iterator[None]:
-        """Let time pass: timers first, then the watermark goes downstream."""
-        self._watermark = timestamp
-        self._advanced_ms = self._clock.now_ms()
-        for operator in self.operators:
-            if isinstance(operator, RuntimeFunction):
-                operator.times.watermark = timestamp
-        yield from self.chain.fire[TimeDomain.EVENT_TIME](timestamp)
-        for output in self.outputs:
-            output.control(Watermark(timestamp))
+    # --- the end ------------------------------------------------------------------------------
 
     def _finish(self) -> Iterator[None]:
-        if self._watermark < MAX_WATERMARK:
-            yield from self._advance(MAX_WATERMARK)
+        yield from self.time.end()
         for writer in self._writers:
             writer.flush()
         for output in self.outputs:
             output.control(END_OF_INPUT)
         self.at_end = True
-        requested = self._requested
-        if requested is not None:
-            self._snapshot(requested, 0)
+        self.barriers.ended()
         self._report_end()
 
     def _report_end(self) -> None:
@@ -447,93 +283,35 @@ class Subtask:
 
         self._environment.io.submit(prepare, done)
 
-    # --- splits -------------------------------------------------------------------------------
+    # --- the JobMaster's messages ---------------------------------------------------------------
 
     def assign(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
         """The answer to a request for splits."""
-        assert self._source is not None
-        if self._requested is not None:
+        assert self._reading is not None
+        if self.barriers.requested is not None:
             # The enumerator's part of that checkpoint was taken before it handed these out and
             # holds them still: the reader's part must not.
-            self._assigned_late.append((splits, ask_again_ms))
-            return
-        self._asked_for_split = False
-        if splits is None:
-            self._no_more_splits = True
-        elif splits:
-            self._source.reader.add_splits(splits)
-        elif ask_again_ms is None:
-            ask_again_ms = ASK_AGAIN_MS
-        if splits is None or splits:
-            self._out_of_splits = False
-            self._idle_at_wakes = None
-        if ask_again_ms is not None and splits is not None:
-            self._ask_at_ms = self._clock.now_ms() + ask_again_ms
+            self._reading.assign_later(splits, ask_again_ms)
+        else:
+            self._reading.assign(splits, ask_again_ms)
 
-    def _assign_late(self) -> None:
-        late, self._assigned_late = self._assigned_late, []
-        for splits, ask_again_ms in late:
-            self.assign(splits, ask_again_ms)
+    def align(self, limit: int) -> None:
+        """Read no further than to this watermark."""
+        self.time.align(limit)
+
+    def trigger(self, trigger: Trigger) -> None:
+        self.barriers.trigger(trigger)
+
+    def confirm(self, checkpoint: int) -> None:
+        self.barriers.snapshots.confirm(checkpoint)
+
+    def abort(self, checkpoint: int) -> None:
+        self.barriers.abort(checkpoint)
 
     def source_woken(self) -> None:
         """A reader's thread has something: worth a poll. Called from any thread."""
-        self._wakes += 1
-
-    # --- checkpoints --------------------------------------------------------------------------
-
-    def trigger(self, trigger: Trigger) -> None:
-        """A checkpoint begins. Barriers bring it to all but sources and ended subtasks."""
-        if trigger.checkpoint < self.snapshots.epoch:
-            return
-        if self.at_end:
-            self._snapshot(trigger, 0)
-        else:
-            # What was assigned while an older, now abandoned, checkpoint was due counts for this.
-            self._requested = None
-            self._assign_late()
-            self._requested = trigger
-
-    def _drain(self, cause: Barrier | Trigger, alignment_ns: int) -> Iterator[None]:
-        """Let event time come to its end, then do the part in the savepoint."""
-        if self._watermark < MAX_WATERMARK:
-            yield from self._advance(MAX_WATERMARK)
-        self._snapshot(cause, alignment_ns)
-
-    def _snapshot(self, cause: Barrier | Trigger, alignment_ns: int) -> None:
-        if cause.checkpoint >= self.snapshots.epoch:
-            self._take_snapshot(cause, alignment_ns)
-        if self._requested is not None and self._requested.checkpoint <= cause.checkpoint:
-            self._requested = None
-            if not self.at_end:
-                self._assign_late()
-
-    def _take_snapshot(self, cause: Barrier | Trigger, alignment_ns: int) -> None:
-        checkpoint, confirmed, savepoint = cause.checkpoint, cause.confirmed, cause.savepoint
-        for writer in self._writers:
-            writer.flush()
-        if not self.at_end:
-            for output in self.outputs:
-                output.control(Barrier(checkpoint, confirmed, savepoint))
-        # What has ended has no state any more, only output that is not committed yet.
-        part = [o for o in self.operators if not self.at_end or isinstance(o, RuntimeSink)]
-        clocks = () if self._event_clock is None else self._event_clock.snapshot()
-        cut = SubtaskSnapshot(
-            self.at_end, self._watermark, alignment_ns=alignment_ns, clocks=clocks
-        )
-        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint)
-        if savepoint is not None and savepoint.stop and checkpoint > self._given_up:
-            self._suspended = checkpoint
-
-    def confirm(self, checkpoint: int) -> None:
-        self.snapshots.confirm(checkpoint)
-
-    def abort(self, checkpoint: int) -> None:
-        if self.gate is not None:
-            self.gate.abort(checkpoint)
-        self._given_up = max(self._given_up, checkpoint)
-        if self._suspended is not None and self._suspended <= checkpoint:
-            self._suspended = None
-        self.snapshots.abort(checkpoint)
+        if self._reading is not None:
+            self._reading.woken()
 
     # --- the slot's housekeeping --------------------------------------------------------------
 
@@ -560,20 +338,12 @@ class Subtask:
             totals[Activity.BACKPRESSURED.value],
             totals[Activity.IDLE.value],
             self.gate.queued() if self.gate is not None else 0,
-            self._watermark,
-            self._idle,
-            self._holder(),
-            self._advanced_ms,
-            self._aligned() and not self.at_end,
+            self.time.watermark,
+            self.time.idle,
+            self.time.holder(),
+            self.time.advanced_ms,
+            self.time.aligned() and not self.at_end,
         )
-
-    def _holder(self) -> int | str | None:
-        """What holds the watermark back."""
-        if self._event_clock is not None:
-            split = self._event_clock.holding()
-            return None if split is None else str(split.split)
-        channel = None if self.gate is None else self.gate.holding()
-        return None if channel is None else self._gate_channels.index(channel)
 
     def reports(self) -> bool:
         """Whether user functions registered something; another thread may ask."""
@@ -595,7 +365,3 @@ class Subtask:
             except Exception as error:
                 errors.append(error)
         return errors
-
-
-def _drains(cause: Barrier | Trigger) -> bool:
-    return cause.savepoint is not None and cause.savepoint.drain

@@ -1,0 +1,105 @@
+"""How a source's subtask reads: splits asked for and assigned, polls that are worth it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.plain import Plain
+from penstock.graph.execution_graph import SubtaskId
+from penstock.network.messages import SplitRequest
+from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.operators import RuntimeSource
+
+ASK_AGAIN_MS = 1000
+"""When a reader without splits asks again, unless the enumerator says."""
+
+
+class SplitReading:
+    """The reader of one subtask and its dealings with the enumerator."""
+
+    def __init__(
+        self, source: RuntimeSource, subtask: SubtaskId, attempt: int, environment: SlotEnvironment
+    ) -> None:
+        self.reader = source.reader
+        self._subtask = subtask
+        self._attempt = attempt
+        self._environment = environment
+        self._clock = environment.clock
+        self._asked = False
+        self._late: list[tuple[list[Plain] | None, int | None]] = []
+        self._wakes = 0
+        self._idle_at_wakes: int | None = None
+        self.ask_at_ms: int | None = None
+        """When to ask for splits again."""
+        self.out_of_splits = False
+        self.no_more_splits = False
+
+    def ask_due(self, now_ms: int) -> bool:
+        return self.ask_at_ms is not None and self.ask_at_ms <= now_ms
+
+    def worth_a_poll(self, now_ms: int) -> bool:
+        """Whether there may be something to read."""
+        if self.out_of_splits:
+            return False
+        if not self._idle():
+            return True
+        due = self.next_poll_ms()
+        return due is not None and due <= now_ms
+
+    def next_poll_ms(self) -> int | None:
+        """When a poll is worth it by the clock alone; None if the reader says by itself."""
+        return self.reader.next_poll_ms() if self._idle() and not self.out_of_splits else None
+
+    def _idle(self) -> bool:
+        """Whether the last poll had nothing and the reader has not said since that it has."""
+        return self._idle_at_wakes == self._wakes
+
+    def poll(self, limit: int) -> list[Any] | None:
+        """What there is to read, perhaps nothing; None: all splits are read to their ends."""
+        self._idle_at_wakes = None
+        wakes = self._wakes
+        values = self.reader.poll(limit)
+        if values is None:
+            self.out_of_splits = not self.no_more_splits
+        elif not values:
+            # As it was before the poll: what the reader got since then is worth another one.
+            self._idle_at_wakes = wakes
+        return values
+
+    def woken(self) -> None:
+        """A reader's thread has something: worth a poll. Called from any thread."""
+        self._wakes += 1
+
+    # --- splits -------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask the enumerator for splits, unless it has been asked."""
+        self.ask_at_ms = None
+        if not self._asked:
+            self._asked = True
+            self._environment.tell(SplitRequest(self._attempt, self._subtask))
+
+    def assign(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+        """The enumerator's answer; None: there will be no more."""
+        self._asked = False
+        if splits is None:
+            self.no_more_splits = True
+        elif splits:
+            self.reader.add_splits(splits)
+        elif ask_again_ms is None:
+            ask_again_ms = ASK_AGAIN_MS
+        if splits is None or splits:
+            self.out_of_splits = False
+            self._idle_at_wakes = None
+        if ask_again_ms is not None and splits is not None:
+            self.ask_at_ms = self._clock.now_ms() + ask_again_ms
+
+    def assign_later(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+        """Keep the answer until `take_late`."""
+        self._late.append((splits, ask_again_ms))
+
+    def take_late(self) -> None:
+        """Act on the answers that were kept."""
+        late, self._late = self._late, []
+        for splits, ask_again_ms in late:
+            self.assign(splits, ask_again_ms)
