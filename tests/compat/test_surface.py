@@ -22,11 +22,6 @@ SURFACE = Path("shared", "api", "pyflink-surface.json")
 ENVIRONMENT = "penstock.datastream.stream_execution_environment.StreamExecutionEnvironment"
 
 LATER = {
-    "savepoints, checkpoints and restarts": [
-        "penstock.datastream.checkpoint_config.CheckpointConfig",
-        f"{ENVIRONMENT}.is_unaligned_checkpoints_enabled",
-        f"{ENVIRONMENT}.is_force_unaligned_checkpoints",
-    ],
     "state backends, operator state and time to live": [
         f"{ENVIRONMENT}.enable_changelog_state_backend",
         f"{ENVIRONMENT}.is_changelog_state_backend_enabled",

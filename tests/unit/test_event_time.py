@@ -20,7 +20,8 @@ from penstock.errors import JobFailedError, ProgramError
 from penstock.graph.job_graph import build_job_graph
 from penstock.network.elements import END_OF_INPUT, Watermark, WatermarkStatus
 from penstock.runtime.event_time import EventClock
-from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.gate import InputGate
+from penstock.runtime.input_channel import InputChannel
 from penstock.testing import OperatorHarness, local_environment
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()

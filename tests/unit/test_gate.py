@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import MAX_WATERMARK
 from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
-from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.gate import InputGate
+from penstock.runtime.input_channel import InputChannel
 
 END = END_OF_INPUT
 LAST = Watermark(MAX_WATERMARK)

@@ -124,9 +124,11 @@ class CheckpointCoordinator(Generic[S]):
 
     def has_room(self) -> bool:
         """Whether one more may be under way."""
-        # A pause between checkpoints is one in which none is under way.
-        most = 1 if self._settings.min_pause_ms else self._settings.max_concurrent
-        return len(self.pending) < most
+        settings = self._settings
+        # A pause between checkpoints is one in which none is under way; and a barrier overtakes
+        # records, not other barriers.
+        single = settings.min_pause_ms or settings.overtakes_after_ms is not None
+        return len(self.pending) < (1 if single else settings.max_concurrent)
 
     def expired(self, now_ms: int) -> list[int]:
         """Checkpoints that have taken too long. While the manifest is written none expires."""

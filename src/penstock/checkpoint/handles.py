@@ -19,7 +19,7 @@ MAX_WATERMARK = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class SegmentHandle:
-    """Where a segment of keyed state is, and how to know that it is whole."""
+    """Where a segment is, and how to know that it is whole."""
 
     path: str
     size: int
@@ -93,6 +93,13 @@ class SubtaskSnapshot:
     size: int = 0
     clocks: tuple[Plain, ...] = ()
     """Of a subtask that makes watermarks: the newest timestamp of every split it reads."""
+    in_flight: tuple[SegmentHandle, ...] = ()
+    """Channel state, of an unaligned checkpoint; see `penstock.checkpoint.channel_state`."""
+
+    def segments(self) -> list[SegmentHandle]:
+        """Everything that it refers to."""
+        operators = (h for operator in self.operators.values() for h in operator.segments)
+        return [*operators, *self.in_flight]
 
     def state_size(self) -> int:
         """Bytes of the segments that a restore reads."""
@@ -101,12 +108,15 @@ class SubtaskSnapshot:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        content = {
             "finished": self.finished,
             "watermark": self.watermark,
             "clocks": plain.encode(self.clocks, "a split"),
             "operators": {uid: op.to_json(uid) for uid, op in self.operators.items()},
         }
+        if self.in_flight:
+            content["in_flight"] = [dict(vars(handle)) for handle in self.in_flight]
+        return content
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SubtaskSnapshot:
@@ -115,4 +125,7 @@ class SubtaskSnapshot:
             for uid, operator in value["operators"].items()
         }
         clocks = tuple(plain.decode(value["clocks"]))
-        return SubtaskSnapshot(value["finished"], value["watermark"], operators, clocks=clocks)
+        in_flight = tuple(SegmentHandle.from_json(h) for h in value.get("in_flight", ()))
+        return SubtaskSnapshot(
+            value["finished"], value["watermark"], operators, clocks=clocks, in_flight=in_flight
+        )

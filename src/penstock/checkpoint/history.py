@@ -38,6 +38,8 @@ class SubtaskCheckpoint:
     """Bytes that a restore would read."""
     incremental_size: int
     """Bytes that this checkpoint wrote."""
+    in_flight_size: int = 0
+    """Bytes that were under way in channels and are part of it, as it was unaligned."""
 
     @staticmethod
     def of(snapshot: SubtaskSnapshot) -> SubtaskCheckpoint:
@@ -47,6 +49,7 @@ class SubtaskCheckpoint:
             snapshot.alignment_ns / 1e6,
             snapshot.state_size(),
             snapshot.size,
+            sum(handle.size for handle in snapshot.in_flight),
         )
 
 
@@ -73,6 +76,10 @@ class CheckpointRecord(Generic[S]):
     @property
     def incremental_size(self) -> int:
         return sum(part.incremental_size for part in self.subtasks.values())
+
+    @property
+    def in_flight_size(self) -> int:
+        return sum(part.in_flight_size for part in self.subtasks.values())
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ class CheckpointMetadata:
             handle
             for vertex in self.vertices.values()
             for subtask in vertex.subtasks
-            for operator in subtask.operators.values()
-            for handle in operator.segments
+            for handle in subtask.segments()
         ]
 
     def segment_paths(self) -> frozenset[str]:
@@ -64,12 +63,15 @@ class CheckpointMetadata:
     def with_paths(self, paths: Mapping[str, str]) -> CheckpointMetadata:
         """The same with every segment at the place that `paths` has for it."""
 
-        def moved(operator: OperatorSnapshot) -> OperatorSnapshot:
-            handles = (replace(h, path=paths[h.path]) for h in operator.segments)
-            return replace(operator, segments=tuple(handles))
+        def moved(handles: tuple[SegmentHandle, ...]) -> tuple[SegmentHandle, ...]:
+            return tuple(replace(handle, path=paths[handle.path]) for handle in handles)
+
+        def operator(old: OperatorSnapshot) -> OperatorSnapshot:
+            return replace(old, segments=moved(old.segments))
 
         def subtask(old: SubtaskSnapshot) -> SubtaskSnapshot:
-            return replace(old, operators={u: moved(part) for u, part in old.operators.items()})
+            operators = {uid: operator(part) for uid, part in old.operators.items()}
+            return replace(old, operators=operators, in_flight=moved(old.in_flight))
 
         vertices = {
             uid: replace(vertex, subtasks=tuple(map(subtask, vertex.subtasks)))

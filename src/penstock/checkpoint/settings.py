@@ -38,3 +38,5 @@ class CheckpointSettings:
     tolerable_failures: int | None = None
     """Failures in a row that the job bears; None: any number."""
     retention: Retention = Retention.DELETE_ON_CANCELLATION
+    overtakes_after_ms: int | None = None
+    """When a checkpoint becomes unaligned, after its trigger; None: never."""

@@ -192,6 +192,18 @@ CHECKPOINTS_CONCURRENT = Option("execution.checkpointing.max-concurrent-checkpoi
 CHECKPOINT_FAILURES_TOLERABLE: Option[int | None] = Option(
     "execution.checkpointing.tolerable-failed-checkpoints", parse_limit, None
 )
+CHECKPOINT_UNALIGNED = Option(
+    "execution.checkpointing.unaligned.enabled",
+    parse_boolean,
+    False,
+    ("execution.checkpointing.unaligned",),
+)
+CHECKPOINT_ALIGNED_TIMEOUT = Option(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    parse_duration_ms,
+    0,
+    ("execution.checkpointing.alignment-timeout",),
+)
 CHECKPOINT_RETENTION = Option(
     "execution.checkpointing.externalized-checkpoint-retention",
     one_of("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),

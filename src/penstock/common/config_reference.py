@@ -130,6 +130,17 @@ MEANINGS = {
         values="integer or `infinite`",
         default="`infinite`",
     ),
+    "execution.checkpointing.unaligned.enabled": Meaning(
+        "Barriers overtake the records that wait, which become part of the checkpoint "
+        "([unaligned checkpoints](concepts/checkpoints.md#unaligned-checkpoints)); with mode "
+        "`EXACTLY_ONCE` only, and one checkpoint at a time. "
+        "`CheckpointConfig.enable_unaligned_checkpoints`",
+    ),
+    "execution.checkpointing.aligned-checkpoint-timeout": Meaning(
+        "With unaligned checkpoints: a checkpoint begins aligned and becomes unaligned after so "
+        "long; 0: it is unaligned from the start. "
+        "`CheckpointConfig.set_aligned_checkpoint_timeout`",
+    ),
     "execution.checkpointing.externalized-checkpoint-retention": Meaning(
         "What becomes of checkpoints when the job ends: deleted in any case, kept when it "
         "fails, or also when it is cancelled. A finished job keeps none",

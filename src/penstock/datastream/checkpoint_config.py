@@ -13,10 +13,12 @@ from typing import Any
 
 from penstock.common import config_options as options
 from penstock.common.configuration import Configuration
+from penstock.common.time import Duration
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.deprecation import deprecated
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.errors import ProgramError
 
 
 class CheckpointConfig:
@@ -110,6 +112,51 @@ class CheckpointConfig:
         """Whether checkpoints are kept when the job fails."""
         kept = self.get_externalized_checkpoint_retention()
         return kept is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake records that wait."""
+        return self._configuration.get(options.CHECKPOINT_UNALIGNED)
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Let barriers overtake records that wait; those become part of the checkpoint."""
+        return self._set(options.CHECKPOINT_UNALIGNED, enabled)
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Let barriers keep their places among the records."""
+        return self.enable_unaligned_checkpoints(False)
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        """How long a checkpoint stays aligned where unaligned ones are enabled."""
+        return Duration.of_millis(self._configuration.get(options.CHECKPOINT_ALIGNED_TIMEOUT))
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Begin aligned and become unaligned after so long; zero: unaligned from the start."""
+        return self._set(options.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout.to_millis())
+
+    @deprecated("use get_aligned_checkpoint_timeout()")
+    def get_alignment_timeout(self) -> Duration:
+        """How long a checkpoint stays aligned where unaligned ones are enabled."""
+        return self.get_aligned_checkpoint_timeout()
+
+    @deprecated("use set_aligned_checkpoint_timeout()")
+    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Begin aligned and become unaligned after so long."""
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Never: there are no loops in a program, which is what needs to be forced in Flink."""
+        return False
+
+    def set_force_unaligned_checkpoints(
+        self, force_unaligned_checkpoints: bool = True
+    ) -> CheckpointConfig:
+        """ProgramError if True: there are no loops in a program, so there is nothing to force."""
+        if force_unaligned_checkpoints:
+            raise ProgramError(
+                "set_force_unaligned_checkpoints() is for programs with loops, which there are not "
+                "here; remove the call: enable_unaligned_checkpoints() is enough"
+            )
+        return self
 
     @deprecated("use set_externalized_checkpoint_retention()")
     def enable_externalized_checkpoints(

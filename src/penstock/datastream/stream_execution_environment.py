@@ -205,6 +205,14 @@ class StreamExecutionEnvironment(FilesOfEnvironment):
         """The same, by the name that Flink gives it now."""
         return self.get_checkpointing_mode()
 
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake records that wait."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Never: see `CheckpointConfig.is_force_unaligned_checkpoints`."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
     @deprecated("set restart-strategy.type and the keys below it in the Configuration")
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration

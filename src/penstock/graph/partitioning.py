@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
 class Partitioning:
     """A rule on an edge: who may send to whom, and who of these gets a record."""
+
+    overtaken: ClassVar[bool] = True
+    """Whether the barriers of unaligned checkpoints overtake records on such an edge."""
 
     @property
     def name(self) -> str:
@@ -23,6 +26,8 @@ class Partitioning:
 @dataclass(frozen=True)
 class ForwardPartitioning(Partitioning):
     """To the subtask of the same number."""
+
+    overtaken: ClassVar[bool] = False
 
     def receivers(self, sender: int, senders: int, receivers: int) -> Sequence[int]:
         return [sender]
@@ -63,6 +68,8 @@ class GlobalPartitioning(Partitioning):
 class BroadcastPartitioning(Partitioning):
     """To all, each record."""
 
+    overtaken: ClassVar[bool] = False
+
 
 @dataclass(frozen=True)
 class HashPartitioning(Partitioning):
@@ -75,5 +82,6 @@ class HashPartitioning(Partitioning):
 class CustomPartitioning(Partitioning):
     """`partition(key, number_of_partitions)` names the receiver."""
 
+    overtaken: ClassVar[bool] = False
     partition: Callable[[Any, int], int]
     key_selector: Callable[[Any], Any]

@@ -20,15 +20,17 @@ def checkpoint_settings(values: Mapping[str, str]) -> CheckpointSettings:
             f"{options.CHECKPOINT_INTERVAL.key}: {interval} ms is shorter than the minimum of "
             f"{SHORTEST_INTERVAL_MS} ms"
         )
+    mode = CheckpointMode(options.CHECKPOINT_MODE.read(values))
     settings = CheckpointSettings(
         interval,
-        CheckpointMode(options.CHECKPOINT_MODE.read(values)),
+        mode,
         options.CHECKPOINT_TIMEOUT.read(values),
         options.CHECKPOINTS_RETAINED.read(values),
         options.CHECKPOINT_MIN_PAUSE.read(values),
         options.CHECKPOINTS_CONCURRENT.read(values),
         options.CHECKPOINT_FAILURES_TOLERABLE.read(values),
         Retention(options.CHECKPOINT_RETENTION.read(values)),
+        _overtakes_after_ms(values, mode),
     )
     _at_least(options.CHECKPOINT_TIMEOUT, settings.timeout_ms, 10)
     _at_least(options.CHECKPOINTS_RETAINED, settings.retained, 1)
@@ -36,6 +38,17 @@ def checkpoint_settings(values: Mapping[str, str]) -> CheckpointSettings:
     if settings.tolerable_failures is not None:
         _at_least(options.CHECKPOINT_FAILURES_TOLERABLE, settings.tolerable_failures, 0)
     return settings
+
+
+def _overtakes_after_ms(values: Mapping[str, str], mode: CheckpointMode) -> int | None:
+    if not options.CHECKPOINT_UNALIGNED.read(values):
+        return None
+    if mode is not CheckpointMode.EXACTLY_ONCE:
+        raise ConfigurationError(
+            f"{options.CHECKPOINT_UNALIGNED.key}: with {options.CHECKPOINT_MODE.key} {mode.value} "
+            "no channel waits for another, so there is nothing to overtake; leave one of them out"
+        )
+    return options.CHECKPOINT_ALIGNED_TIMEOUT.read(values)
 
 
 def _at_least(option: options.Option[Any], value: int, least: int) -> None:

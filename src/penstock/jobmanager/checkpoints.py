@@ -125,12 +125,7 @@ class Checkpoints:
         store = self._job.store
         if store is None or not store.in_memory:
             return {}
-        handles = (
-            handle
-            for snapshot in snapshots
-            for operator in snapshot.operators.values()
-            for handle in operator.segments
-        )
+        handles = (handle for snapshot in snapshots for handle in snapshot.segments())
         return {handle.path: store.read_segment(handle.path) for handle in handles}
 
     # --- triggering ---------------------------------------------------------------------------
@@ -210,7 +205,9 @@ class Checkpoints:
             location = SavepointLocation(request.directory, name)
             self._savepoints.triggered(pending.id, request, location)
             target = SavepointTarget(request.directory, name, request.stop, request.drain)
-        self._attempt.tell_all(Trigger(self._attempt.number, pending.id, pending.base, target))
+        overtakes = None if request is not None else self._job.checkpoints.overtakes_after_ms
+        attempt = self._attempt.number
+        self._attempt.tell_all(Trigger(attempt, pending.id, pending.base, target, overtakes))
 
     # --- completing ---------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.errors import ProgramError
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.stream_graph import StreamNode
+from penstock.jobmanager.in_flight import in_flight_problem
 
 State = tuple[str, str]
 """(name, kind)."""
@@ -124,6 +125,9 @@ def check_fits(job: JobGraph, metadata: CheckpointMetadata, ignore_unclaimed: bo
     `ignore_unclaimed` lets state go that no operator of the program claims.
     """
     where = f"checkpoint {metadata.checkpoint} does not fit the program"
+    under_way = in_flight_problem(job, metadata)
+    if under_way is not None:
+        raise ProgramError(f"{where}: {under_way}")
     notes = []
     for problem in _unclaimed(match(job, metadata)):
         if not ignore_unclaimed:

@@ -3,12 +3,14 @@
 Operators are found by uid, wherever they were chained before. With as many subtasks as before each
 gets its own part back. Otherwise keyed state goes by key groups, operator state to everyone (who
 picks its own: `penstock.state.redistribution`), splits of sources are dealt out in turn, and a
-watermark is the minimum of the old ones. All of it is a function of plain data.
+watermark is the minimum of the old ones. What was under way in channels goes back to them, which
+`penstock.jobmanager.in_flight` has found to be there. All of it is a function of plain data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from penstock.checkpoint.handles import (
     MAX_WATERMARK,
@@ -22,6 +24,7 @@ from penstock.common.keys import groups_of_subtask
 from penstock.common.plain import Plain
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobVertex
+from penstock.jobmanager.in_flight import in_flight_of
 from penstock.jobmanager.matching import SavedOperator, saved_operators
 
 
@@ -44,7 +47,8 @@ def restored_subtasks(
             if unfed and over:
                 restored[subtask] = SubtaskSnapshot(True, MAX_WATERMARK)
             else:
-                restored[subtask] = _subtask(found, index, vertex)
+                under_way = in_flight_of(graph, metadata, subtask)
+                restored[subtask] = replace(_subtask(found, index, vertex), in_flight=under_way)
     return restored
 
 

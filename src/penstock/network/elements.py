@@ -45,6 +45,8 @@ class Barrier:
     confirmed: int
     """The newest checkpoint that was complete when this one was triggered."""
     savepoint: SavepointTarget | None = None
+    overtakes_after_ms: int | None = None
+    """When it may overtake what waits: 0, it does; None, never; else so long after the trigger."""
 
 
 @dataclass(frozen=True)

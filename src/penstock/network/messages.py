@@ -214,6 +214,8 @@ class Trigger:
     checkpoint: int
     confirmed: int
     savepoint: SavepointTarget | None = None
+    overtakes_after_ms: int | None = None
+    """When barriers begin to overtake what waits; None: never, which is an aligned checkpoint."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.checkpoint.channel_state import OwnBatch
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.settings import StateSettings
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
 from penstock.errors import FailureOrigin, PenstockError
+from penstock.graph.edge_names import edge_names
 from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import (
@@ -33,8 +35,9 @@ from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_time import EventClock
 from penstock.runtime.failure import user_error, user_frames
-from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.gate import InputGate
 from penstock.runtime.helpers import Helpers
+from penstock.runtime.input_channel import InputChannel
 from penstock.runtime.operators import (
     RuntimeFunction,
     RuntimeKeyedFunction,
@@ -45,6 +48,7 @@ from penstock.runtime.operators import (
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
 from penstock.runtime.reporting import OperatorReport
+from penstock.runtime.restored_channels import restore_channels
 from penstock.runtime.segment_chain import ChainSettings
 from penstock.runtime.subtask import Subtask
 from penstock.runtime.subtask_parts import SubtaskParts
@@ -118,8 +122,9 @@ class _Builder:
     def _gate(self, subtask: SubtaskId) -> None:
         channels = []
         for channel in self._graph.input_channels(subtask):
+            edge = self._graph.job.edges[channel.edge]
             receiver = InputChannel(
-                self._release(channel), self._graph.job.edges[channel.edge].input
+                self._release(channel), edge.input, channel, edge.partitioning.overtaken
             )
             channels.append(receiver)
             self._built.receivers[channel] = (None, receiver)  # type: ignore[assignment]
@@ -155,10 +160,15 @@ class _Builder:
             chain = compile_chain(vertex, operators, exchanges, room, reuse, clock)
         else:
             chain = EMPTY_CHAIN
+        gate = self._gates.get(subtask)
+        own: OwnBatch | None = None
+        if snapshot.in_flight:
+            assert self._store is not None, "what is restored was stored"
+            own = restore_channels(self._graph, subtask, gate, snapshot.in_flight, self._store)
         parts = SubtaskParts(
             subtask,
             list(operators.values()),
-            self._gates.get(subtask),
+            gate,
             list(outputs.values()),
             room,
             chain,
@@ -171,6 +181,8 @@ class _Builder:
             vertex.timed,
             clock,
             self._deploy.settings.watermark_interval_ms,
+            edge_names(self._graph.job),
+            own,
         )
         task = Subtask(parts, self._environment, fail)
         holder.append(task)
@@ -340,11 +352,11 @@ class _Builder:
             peer = self._graph.slot_of(self._graph.receiver_of(channel))
             if peer == self._slot:
                 gate, receiver = self._built.receivers[channel]
-                sender = OutputChannel(LocalPort(gate, receiver), credits, room)
+                sender = OutputChannel(LocalPort(gate, receiver), credits, room, channel)
             else:
                 transport, attempt = self._environment.transport, self._deploy.attempt
                 port = RemotePort(transport, peer, attempt, channel)
-                sender = OutputChannel(port, credits, room)
+                sender = OutputChannel(port, credits, room, channel)
                 self._built.remote_senders[channel] = sender
             self._built.senders[channel] = sender
             channels.append(sender)
@@ -353,7 +365,13 @@ class _Builder:
         known = node.output_type if edge.tag is None else None
         immutable = known is not None and known.is_immutable()
         settings = self._deploy.settings
-        return Output(channels, room, settings.buffer_records, immutable or settings.object_reuse)
+        return Output(
+            channels,
+            room,
+            settings.buffer_records,
+            immutable or settings.object_reuse,
+            edge.partitioning.overtaken,
+        )
 
     def _exchange(self, edge: JobEdge, output: Output) -> Exchange:
         return Exchange(edge, output, self._graph.job.vertex(edge.target).max_parallelism)

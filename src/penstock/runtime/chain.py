@@ -24,7 +24,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,7 @@ class CompiledChain:
     source: str
     filename: str
     places: dict[int, Place]
-    process: tuple[Callable[[list[Any]], Iterator[None]], ...]
+    process: tuple[Callable[[Iterable[Any]], Iterator[None]], ...]
     """One loop per input."""
     fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
     completed: Callable[[list[Any]], Iterator[None]]

@@ -2,7 +2,8 @@
 
 Records gather in one buffer per channel. A buffer that is full is *cut*: it goes to the receiver
 if the channel has credit, and waits otherwise. While anything waits, the subtask has no room and
-is not run, so at most one buffer waits and one gathers per channel.
+is not run, so at most one buffer waits and one gathers per channel. The barrier of an unaligned
+checkpoint overtakes both; what it overtook is part of the checkpoint.
 """
 
 from __future__ import annotations
@@ -11,21 +12,50 @@ import pickle
 from collections import deque
 from typing import Any, Protocol
 
-from penstock.network.elements import Control
+from penstock.graph.execution_graph import ChannelId
+from penstock.network.elements import Barrier, Control, EndOfInput
 from penstock.runtime.isolation import isolator
 
 TARGET_BUFFER_BYTES = 64 * 1024
 _FIRST_LIMIT = 8
 _SAMPLE_EVERY = 64
+NOWHERE = ChannelId(-1, -1, -1)
+"""The id of a channel that stands alone."""
 
 
 class Room:
     """How many channels of a subtask hold a buffer that cannot leave; zero means room."""
 
-    __slots__ = ("blocked",)
+    __slots__ = ("_held", "_overdraft", "blocked")
 
     def __init__(self) -> None:
         self.blocked = 0
+        self._held = 0
+        self._overdraft = 0
+
+    def hold(self) -> None:
+        """A channel begins to hold buffers back."""
+        self._held += 1
+        self._look()
+
+    def let_go(self) -> None:
+        """All that a channel held back has left."""
+        self._held -= 1
+        self._look()
+
+    def spend(self) -> None:
+        """One more buffer waits."""
+        if self._overdraft:
+            self._overdraft -= 1
+            self._look()
+
+    def overdraw(self, buffers: int) -> None:
+        """Let so many more buffers wait before there is no room: a record must be finished."""
+        self._overdraft = buffers
+        self._look()
+
+    def _look(self) -> None:
+        self.blocked = 0 if self._overdraft else self._held
 
 
 class Port(Protocol):
@@ -43,9 +73,10 @@ class Port(Protocol):
 class OutputChannel:
     """The sender's end of one channel: credit, and what waits for it."""
 
-    __slots__ = ("_port", "_room", "_waiting", "credits", "sequence")
+    __slots__ = ("_port", "_room", "_waiting", "credits", "id", "sequence")
 
-    def __init__(self, port: Port, credits: int, room: Room) -> None:
+    def __init__(self, port: Port, credits: int, room: Room, id: ChannelId = NOWHERE) -> None:
+        self.id = id
         self._port = port
         self._room = room
         self._waiting: deque[tuple[bool, Any]] = deque()
@@ -73,8 +104,10 @@ class OutputChannel:
 
     def _wait(self, is_batch: bool, content: Any) -> None:
         if not self._waiting:
-            self._room.blocked += 1
+            self._room.hold()
         self._waiting.append((is_batch, content))
+        if is_batch:
+            self._room.spend()
 
     def grant(self, credits: int) -> None:
         """The receiver took buffers: send what waited for that."""
@@ -93,7 +126,31 @@ class OutputChannel:
                 self._port.send_batch(content, self.sequence)
             else:
                 self._port.send_control(content, self.sequence)
-        self._room.blocked -= 1
+        self._room.let_go()
+
+    # --- unaligned checkpoints ----------------------------------------------------------------
+
+    def waiting(self) -> list[Any]:
+        """What waits for credit, as it is sent: encoded batches and control elements."""
+        return [content for _, content in self._waiting]
+
+    def overtake(self, barrier: Barrier) -> None:
+        """Send `barrier` ahead of all that waits."""
+        self.sequence += 1
+        self._port.send_control(barrier, self.sequence)
+
+    def holds(self, checkpoint: int) -> bool:
+        """Whether the barrier of `checkpoint`, or an end of input in its place, still waits."""
+        return any(_stands_for(content, checkpoint) for _, content in self._waiting)
+
+    def pull(self, barrier: Barrier) -> list[Any]:
+        """Send a barrier that waits ahead of the rest, as `barrier`; what was before it."""
+        waiting = self.waiting()
+        place = next(i for i, c in enumerate(waiting) if _stands_for(c, barrier.checkpoint))
+        if isinstance(waiting[place], Barrier):
+            del self._waiting[place]
+        self.overtake(barrier)
+        return waiting[:place]
 
     def may_send(self) -> bool:
         """Whether a batch would leave at once."""
@@ -104,10 +161,19 @@ class Output:
     """One subtask's side of one exchange. The compiled chain appends to `buffers` directly."""
 
     def __init__(
-        self, channels: list[OutputChannel], room: Room, most: int, by_reference: bool = False
+        self,
+        channels: list[OutputChannel],
+        room: Room,
+        most: int,
+        by_reference: bool = False,
+        overtaken: bool = True,
     ) -> None:
-        """With `by_reference` records go out as they are: nobody changes them afterwards."""
+        """With `by_reference` records go out as they are: nobody changes them afterwards.
+
+        `overtaken`: barriers of unaligned checkpoints overtake what waits here.
+        """
         self.channels = channels
+        self.overtaken = overtaken
         self._room = room
         self.buffers: list[list[Any]] = [[] for _ in channels]
         self._most = most
@@ -162,6 +228,23 @@ class Output:
             if batch:
                 self._cut(index)
             self.channels[index].control(element)
+
+    def waiting(self) -> dict[OutputChannel, list[Any]]:
+        """What has not left, by channel: what waits for credit, then what gathers."""
+        found = {}
+        for channel, gathering in zip(self.channels, self.buffers, strict=True):
+            waiting = channel.waiting()
+            if gathering:
+                waiting.append(gathering)
+            if waiting:
+                found[channel] = waiting
+        return found
+
+
+def _stands_for(content: Any, checkpoint: int) -> bool:
+    if isinstance(content, EndOfInput):
+        return True
+    return isinstance(content, Barrier) and content.checkpoint == checkpoint
 
 
 def _size_of(record: Any) -> int:

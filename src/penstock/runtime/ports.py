@@ -8,7 +8,8 @@ from penstock.graph.execution_graph import ChannelId
 from penstock.network.elements import Control
 from penstock.network.frames import Frame, FrameKind, dump_element
 from penstock.runtime.environment import Transport
-from penstock.runtime.gate import InputChannel, InputGate
+from penstock.runtime.gate import InputGate
+from penstock.runtime.input_channel import InputChannel
 
 
 class LocalPort:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.checkpoint.handles import OperatorSnapshot, SubtaskSnapshot
+from penstock.checkpoint.channel_state import IN_FLIGHT, encode_in_flight
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
+from penstock.common.keys import NO_GROUP
 from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Acknowledge, Decline
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.in_flight import InFlight
 from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeOperator
 
 
@@ -26,6 +29,15 @@ class _Stored:
     operators: dict[str, OperatorSnapshot]
     size: int
     segments: dict[str, bytes]
+
+
+@dataclass
+class _Gathering:
+    """A snapshot of which the channel state is still gathered."""
+
+    snapshot: SubtaskSnapshot
+    stored: _Stored | None = None
+    in_flight: InFlight | None = None
 
 
 class Snapshots:
@@ -39,7 +51,10 @@ class Snapshots:
         store: SegmentStore | None,
         environment: SlotEnvironment,
         fail: Callable[[Any], None],
+        edges: Mapping[int, str],
     ) -> None:
+        self._edges = edges
+        self._gathering: dict[int, _Gathering] = {}
         self._subtask = subtask
         self._attempt = attempt
         self._operators = operators
@@ -56,14 +71,18 @@ class Snapshots:
         operators: list[RuntimeOperator],
         snapshot: SubtaskSnapshot,
         savepoint: SavepointTarget | None = None,
+        gathers: bool = False,
     ) -> None:
         """Cut `operators` here and now; `snapshot` says what else is known of the subtask.
 
-        For a savepoint all state is written, to its own place, and nothing is built upon it.
+        For a savepoint all state is written, to its own place, and nothing is built upon it. If it
+        `gathers`, it is whole only with the channel state that `gathered` brings.
         """
         clock = self._environment.clock
         started = clock.monotonic_ns()
         self.epoch = checkpoint + 1
+        # There is one unaligned checkpoint at a time: the one before was given up.
+        self._gathering.clear()
         if confirmed:
             self.confirm(confirmed)
         cuts: list[OperatorCut] = []
@@ -81,6 +100,8 @@ class Snapshots:
             self._decline(checkpoint, refused)
             return
         cut_at = clock.monotonic_ns()
+        if gathers:
+            self._gathering[checkpoint] = _Gathering(snapshot)
         store = self._store
         if savepoint is not None:
             store = SavepointLocation(savepoint.directory, savepoint.name).store()
@@ -95,9 +116,62 @@ class Snapshots:
                 timed = replace(snapshot, sync_ns=sync_ns, async_ns=async_ns)
                 if savepoint is None:
                     self._stored(checkpoint, result)
-                self._acknowledge(checkpoint, result, timed)
+                if not gathers:
+                    self._acknowledge(checkpoint, result, timed)
+                elif checkpoint in self._gathering:
+                    gathering = self._gathering[checkpoint]
+                    gathering.snapshot, gathering.stored = timed, result
+                    self._store_in_flight(checkpoint, gathering)
 
         self._environment.io.submit(lambda: self._write(checkpoint, cuts, store), done)
+
+    def gathered(self, in_flight: InFlight) -> None:
+        """The channel state of a checkpoint is whole."""
+        gathering = self._gathering.get(in_flight.checkpoint)
+        if gathering is not None:
+            gathering.in_flight = in_flight
+            self._store_in_flight(in_flight.checkpoint, gathering)
+
+    def _store_in_flight(self, checkpoint: int, gathering: _Gathering) -> None:
+        """Store the channel state once all is known, and acknowledge."""
+        snapshot, stored, in_flight = gathering.snapshot, gathering.stored, gathering.in_flight
+        if stored is None or in_flight is None:
+            return
+        del self._gathering[checkpoint]
+        if in_flight.problem is not None:
+            self._decline(checkpoint, in_flight.problem)
+            return
+        snapshot = replace(snapshot, alignment_ns=in_flight.alignment_ns)
+        data, store = in_flight.data(self._edges), self._store
+        if not data:
+            self._acknowledge(checkpoint, stored, snapshot)
+            return
+        assert store is not None, "there are no checkpoints without a store"
+        vertex, index = self._subtask
+        name = f"{self._attempt}-{checkpoint}-{index}-channels-of-{vertex}"
+
+        def write() -> tuple[SegmentHandle, dict[str, bytes]]:
+            encoded = encode_in_flight(data)
+            path = store.write_segment(name, encoded)
+            names = {(channel.edge, IN_FLIGHT) for channel in data.channels}
+            handle = SegmentHandle.of(path, encoded, range(NO_GROUP, NO_GROUP + 1), names)
+            carried = store.take() if isinstance(store, CarriedSegments) else {}
+            return handle, carried
+
+        def done(
+            result: tuple[SegmentHandle, dict[str, bytes]] | None, error: Exception | None
+        ) -> None:
+            if isinstance(error, (StorageError, StateError)):
+                self._decline(checkpoint, error)
+            elif result is None:
+                self._fail(error)
+            else:
+                handle, carried = result
+                size, segments = stored.size + handle.size, {**stored.segments, **carried}
+                whole = replace(stored, size=size, segments=segments)
+                self._acknowledge(checkpoint, whole, replace(snapshot, in_flight=(handle,)))
+
+        self._environment.io.submit(write, done)
 
     def _decline(self, checkpoint: int, reason: Exception) -> None:
         """This checkpoint cannot be; the job goes on and keeps the ones it has."""
@@ -147,5 +221,6 @@ class Snapshots:
 
     def abort(self, checkpoint: int) -> None:
         """`checkpoint` will never be complete."""
+        self._gathering = {c: kept for c, kept in self._gathering.items() if c > checkpoint}
         for operator in self._operators:
             operator.abort(checkpoint)

@@ -2,7 +2,8 @@
 
 It does one bounded piece of work per step and is otherwise passive: the slot decides when it is
 its turn. It is *ready* when there is input, a due timer or suspended work, and room on its
-outputs.
+outputs. For an unaligned checkpoint it need not wait for room: it ends the record that it is at,
+and is cut there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import linecache
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.checkpoint.channel_state import OwnBatch
 from penstock.common.plain import Plain
 from penstock.network.elements import (
     END_OF_INPUT,
@@ -19,6 +21,7 @@ from penstock.network.elements import (
     Watermark,
     WatermarkStatus,
 )
+from penstock.network.frames import load_element
 from penstock.network.messages import AtEnd, SubtaskMetrics, SubtaskReport, Trigger
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.async_operator import RuntimeAsync
@@ -26,6 +29,7 @@ from penstock.runtime.barriers import Barriers, drains
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.functions import TimeDomain
+from penstock.runtime.intake import Intake
 from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeSink, RuntimeSource
 from penstock.runtime.reporting import report_of
 from penstock.runtime.split_reading import SplitReading
@@ -33,6 +37,8 @@ from penstock.runtime.subtask_parts import SubtaskParts
 
 STEP_NS = 2_000_000
 """How long a step should take; the number of records per step follows from it, from 1 on."""
+OVERDRAFT = 8
+"""How many buffers may wait beyond what there is room for, to end a record at a barrier."""
 
 
 class Subtask:
@@ -57,9 +63,8 @@ class Subtask:
         self._async = next((o for o in self.operators if isinstance(o, RuntimeAsync)), None)
         self._work: Iterator[None] | None = None
         self._emitting: Iterator[None] | None = None
-        self._batch: list[Any] = []
-        self._position = 0
-        self._input = 0
+        self._intake = Intake()
+        self._cutting = 0
         self._most = parts.step_records
         self._quota = 1
         self.accounting = Accounting(self._clock.monotonic_ns())
@@ -77,11 +82,22 @@ class Subtask:
             self._work = self._finish()
         if self._async is not None:
             timed, restored = parts.timed, self._async.restored
-            self._batch = list(restored) if timed else [value for value, _ in restored]
+            self._intake.put(list(restored) if timed else [value for value, _ in restored])
+        if parts.own_batch is not None:
+            self._restore_own(parts.own_batch)
+
+    def _restore_own(self, own: OwnBatch) -> None:
+        """Go on with what was read, and not processed, when the checkpoint was made."""
+        self._intake.put(self._intake.rest() + load_element(own.batch), split=own.split)
+        if self._reading is not None and self.time.clock is not None:
+            self.time.clock.select(own.split)
 
     # --- the slot's questions -----------------------------------------------------------------
 
     def ready(self, now_ms: int) -> bool:
+        cause = self.barriers.attend()
+        if cause is not None:
+            return self._may_cut(cause.checkpoint)
         if self.at_end or self.room.blocked or self.barriers.suspended is not None:
             return False
         for writer in self._writers:
@@ -94,7 +110,7 @@ class Subtask:
                 return False
         return (
             self._work is not None
-            or self._position < len(self._batch)
+            or bool(self._intake)
             or (self._reading is not None and self._source_has_work(self._reading, now_ms))
             or (self.gate is not None and self.gate.has_input())
             or self._timer_due(now_ms)
@@ -123,10 +139,11 @@ class Subtask:
 
     def next_wakeup_ms(self) -> int | None:
         """When it becomes ready by the clock alone."""
+        overtakes_ms = self.barriers.next_wakeup_ms()
         if self.at_end or self.room.blocked or self.barriers.suspended is not None:
-            return None
+            return overtakes_ms
         times = [operator.timers.processing.next_timestamp() for operator in self._keyed]
-        times.append(self.time.tick_at_ms)
+        times += [self.time.tick_at_ms, overtakes_ms]
         if self._reading is not None:
             times.append(self._reading.ask_at_ms)
             if not self.time.aligned():
@@ -138,6 +155,10 @@ class Subtask:
     def step(self, now_ms: int) -> None:
         """Do one bounded piece of work. Call only when ready."""
         started = self._clock.monotonic_ns()
+        cause = self.barriers.attend()
+        if cause is not None:
+            self._cut(cause, started)
+            return
         if self._async is not None and (self._emitting or self._async.queue.has_ready()):
             emitting = self._emitting or self._go_on(self._async.queue.take())
             self._emitting = None if self._run(emitting, started) else emitting
@@ -184,7 +205,7 @@ class Subtask:
             self._quota = min(self._most, self._quota * 2)
 
     def _next_work(self, now_ms: int) -> tuple[Iterator[None] | None, int]:
-        if self._position < len(self._batch):
+        if self._intake:
             return self._take()
         if self._timer_due(now_ms):
             return self.chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
@@ -197,7 +218,7 @@ class Subtask:
         if element is None:
             return None, 0
         if isinstance(element, list):
-            self._batch, self._position, self._input = element, 0, self.gate.input
+            self._intake.put(element, self.gate.channel)
             return self._take()
         if self._async is not None and (not isinstance(element, Barrier) or drains(element)):
             self._async.queue.control(element)
@@ -217,17 +238,10 @@ class Subtask:
 
     def _take(self) -> tuple[Iterator[None], int]:
         """The next slice of the batch at hand, as large as a step allows."""
-        batch, start = self._batch, self._position
-        if start == 0 and len(batch) <= self._quota:
-            values = batch
-        else:
-            values = batch[start : start + self._quota]
-        self._position = start + len(values)
-        if self._position >= len(batch):
-            self._batch, self._position = [], 0
-        self.records_in += len(values)
+        values, records = self._intake.take(self._quota)
+        self.records_in += records
         self.time.wake_up()
-        return self.chain.process[self._input](values), len(values)
+        return self.chain.process[self._intake.input](values), records
 
     def _read(self, reading: SplitReading, now_ms: int) -> tuple[Iterator[None] | None, int]:
         requested = self.barriers.requested
@@ -242,16 +256,53 @@ class Subtask:
             return None, 0
         values = reading.poll(self._quota)
         if values:
-            self.records_in += len(values)
+            split: Plain = None
             if self.time.clock is not None:
-                self.time.clock.select(reading.reader.split_of_last_poll())
-                self.time.wake_up()
-            return self.chain.process[0](values), len(values)
+                split = reading.reader.split_of_last_poll()
+                self.time.clock.select(split)
+            # A copy: what the reader gave may be its own.
+            self._intake.put(list(values), split=split)
+            return self._take()
         if values is None and reading.no_more_splits:
             return self._finish(), 0
         if reading.out_of_splits:
             reading.ask()
         return None, 0
+
+    # --- unaligned checkpoints ----------------------------------------------------------------
+
+    def _may_cut(self, checkpoint: int) -> bool:
+        """Whether a step would bring the subtask nearer to the cut of an unaligned checkpoint."""
+        if not all(writer.has_room() for writer in self._writers):
+            return False
+        return checkpoint != self._cutting or self._is_between() or not self.room.blocked
+
+    def _is_between(self) -> bool:
+        """Whether no record is half processed."""
+        if self._emitting is not None:
+            return False
+        # A record whose asynchronous call has begun is in the state.
+        return self._work is None or (self._async is not None and self._async.full())
+
+    def _cut(self, cause: Barrier | Trigger, started: int) -> None:
+        """End the record that is under way, though there be no room, and cut behind it.
+
+        A record that needs more than the overdraft is waited for.
+        """
+        if self._cutting != cause.checkpoint:
+            self._cutting = cause.checkpoint
+            self.room.overdraw(OVERDRAFT)
+            if self._async is None:
+                self.records_in -= self._intake.take_back()
+        if not self._is_between():
+            if self._emitting is not None:
+                self._emitting = None if self._run(self._emitting, started) else self._emitting
+            elif self._work is not None:
+                self._work = None if self._run(self._work, started) else self._work
+        if self._is_between():
+            self.room.overdraw(0)
+            if not self.at_end:
+                self.barriers.take(cause, 0, self._intake)
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -307,6 +358,8 @@ class Subtask:
 
     def abort(self, checkpoint: int) -> None:
         self.barriers.abort(checkpoint)
+        if self._cutting <= checkpoint:
+            self.room.overdraw(0)
 
     def source_woken(self) -> None:
         """A reader's thread has something: worth a poll. Called from any thread."""

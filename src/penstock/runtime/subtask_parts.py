@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from penstock.checkpoint.channel_state import OwnBatch
 from penstock.checkpoint.store import SegmentStore
 from penstock.graph.execution_graph import SubtaskId
 from penstock.runtime.chain import CompiledChain
@@ -35,3 +37,7 @@ class SubtaskParts:
     clock: EventClock | None = None
     """Where event time begins in this subtask."""
     watermark_interval_ms: int = 200
+    edges: Mapping[int, str] = field(default_factory=dict)
+    """The names of the job's edges, by which channel state is found again."""
+    own_batch: OwnBatch | None = None
+    """What the subtask had in its hands when the checkpoint was made."""

@@ -25,6 +25,8 @@ WIDEST = 5
 class RescaleScenario(TakeoverScenario):
     """A scenario in which the layout changes from driver to driver."""
 
+    one_layout = False
+
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
         self._layout = random.Random(seed + 3)

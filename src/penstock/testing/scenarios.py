@@ -30,10 +30,19 @@ from penstock.testing.stages import begin_run
 
 
 class Scenario:
-    """A job under the simulator, decided by `seed`; `rates` are those of the seed if not given."""
+    """A job under the simulator, decided by `seed`; `rates` are those of the seed if not given.
 
-    def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
+    Some seeds have unaligned checkpoints; `unaligned` decides for the seed.
+    """
+
+    one_layout = True
+    """Whether every attempt has the same graph: an unaligned checkpoint fits no other."""
+
+    def __init__(
+        self, seed: int, rates: FaultRates | None = None, unaligned: bool | None = None
+    ) -> None:
         self.seed = seed
+        self._unaligned = unaligned
         rng = random.Random(seed)
         self.checkpointing = rng.random() < 0.94
         self.at_least_once = self.checkpointing and rng.random() < 0.1
@@ -67,6 +76,7 @@ class Scenario:
                 retained=rng.randrange(1, 4),
                 min_pause_ms=rng.choice((0, 0, 0, 15)),
                 max_concurrent=rng.choice((1, 1, 1, 2, 4)),
+                overtakes_after_ms=self._overtakes_after_ms(),
             )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
@@ -89,6 +99,14 @@ class Scenario:
             store=store,
             restart=restart,
         )
+
+    def _overtakes_after_ms(self) -> int | None:
+        """When checkpoints become unaligned."""
+        rng = random.Random(self.seed + 4)
+        chosen, after_ms = rng.random() < 0.25, rng.choice((0, 0, 0, 3, 40))
+        unaligned = chosen if self._unaligned is None else self._unaligned
+        possible = self.one_layout and not self.at_least_once
+        return after_ms if unaligned and possible else None
 
     def run(self) -> Scenario:
         """Run it to its end."""

@@ -67,6 +67,8 @@ class Simulation:
         self.statuses: list[JobStatus] = []
         self.restored: set[int] = set()
         """The attempts that began at a checkpoint."""
+        self.restored_in_flight: set[int] = set()
+        """Those of them that found records under way in it."""
         self.trace: list[str] = []
         self.ticks = 0
         self._letters: dict[tuple[int, int], deque[Any]] = {}
@@ -86,6 +88,8 @@ class Simulation:
             process.from_master.append(message)
         if isinstance(message, Deploy) and message.restored:
             self.restored.add(message.attempt)
+            if any(snapshot.in_flight for snapshot in message.restored.values()):
+                self.restored_in_flight.add(message.attempt)
         if isinstance(message, Complete) and self.rng.random() < self.rates.crash_soon:
             self._crash_tick = self.ticks + self.rng.randrange(1, 150)
 

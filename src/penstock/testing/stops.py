@@ -26,6 +26,9 @@ _SAVEPOINTS = 0.004
 class StopScenario(RescaleScenario):
     """A scenario in which the job is stopped and goes on."""
 
+    # The layout changes with a savepoint, which is aligned.
+    one_layout = True
+
     def _run(self) -> None:
         self.paths: list[str] = []
         """The savepoints that the job was stopped with."""

@@ -1,0 +1,252 @@
+"""Unaligned checkpoints under the simulator: what was under way counts once, whatever goes wrong.
+
+The programs and faults are those of `test_simulation`, with barriers that overtake. More seeds:
+
+    PENSTOCK_SEEDS=100000 pytest tests/semantics/test_unaligned.py -n 2
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.network.elements import Barrier, EndOfInput
+from penstock.runtime.barriers import Barriers
+from penstock.runtime.gate import InputGate
+from penstock.runtime.in_flight import InFlight
+from penstock.runtime.input_channel import InputChannel
+from penstock.runtime.intake import Intake
+from penstock.runtime.output import Output, OutputChannel
+from penstock.runtime.subtask import Subtask
+from penstock.testing import local_environment, simulator
+from penstock.testing.event_programs import EventCase
+from penstock.testing.faults import FaultRates
+from penstock.testing.scenarios import Scenario
+
+SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "400"))
+CHUNK = 25
+MANY_RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.002, budget=10)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures on purpose need not be logged."""
+    caplog.set_level("CRITICAL", logger="penstock")
+
+
+def rates_of(seed: int) -> FaultRates | None:
+    """Every other seed has many restores, the rest what it has anyway."""
+    return MANY_RESTORES if seed % 2 else None
+
+
+@pytest.mark.timeout(CHUNK * 20)
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, SEEDS)):
+        try:
+            Scenario(seed, rates_of(seed), unaligned=True).run().verify()
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+
+
+def test_the_seeds_restore_what_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    original = InputGate._poll_restored
+
+    def poll_restored(self: InputGate) -> Any:
+        batch = original(self)
+        batches.append(0 if batch is None else len(batch))
+        return batch
+
+    monkeypatch.setattr(InputGate, "_poll_restored", poll_restored)
+    runs = [Scenario(seed, MANY_RESTORES, unaligned=True).run() for seed in range(60)]
+    restored = [run for run in runs if run.simulation.restored_in_flight]
+    assert len(restored) > 15, "too few runs go on from records under way"
+    assert sum(batches) > 200, "too few records under way are processed again"
+    later = [run for run in restored if run.job.checkpoints.overtakes_after_ms]
+    assert len(later) > 3, "too few become unaligned by the aligned timeout"
+
+
+# --- event time -------------------------------------------------------------------------------
+
+EVENT_FAULTS = FaultRates(crash_soon=0.2, crash=0.002, expiry=0.002, budget=6)
+
+
+def run_case(seed: int) -> tuple[bool, int]:
+    """Run a program by event time: whether its answer is right, and how often it went on."""
+    case = EventCase.random(seed)
+    settings = Configuration.from_dict(
+        {
+            "execution.checkpointing.unaligned.enabled": "true",
+            "execution.checkpointing.aligned-checkpoint-timeout": f"{(0, 0, 5)[seed % 3]} ms",
+            "pipeline.auto-watermark-interval": f"{(10, 30)[seed % 2]} ms",
+        }
+    )
+    with local_environment(seed, EVENT_FAULTS, settings) as env:
+        found = Counter(case.build(env).execute_and_collect())
+        return found == case.answer(), len(env.simulation.restored_in_flight)
+
+
+def test_event_time_goes_on_where_it_was() -> None:
+    restored = 0
+    for seed in range(100):
+        right, times = run_case(seed)
+        assert right, f"seed {seed}: {EventCase.random(seed)}"
+        restored += times
+    assert restored > 20, "too few jobs went on from what was under way"
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, Patch] = {}
+
+
+def bug(patch: Patch) -> Patch:
+    BUGS[patch.__name__] = patch
+    return patch
+
+
+@bug
+def a_half_consumed_batch_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Intake, "rest", lambda self: [])
+
+
+@bug
+def a_half_consumed_batch_is_recorded_whole(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Intake, "rest", lambda self: self._slice + self._batch[self._position :])
+
+
+@bug
+def a_cut_is_made_in_the_middle_of_a_record(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Subtask, "_is_between", lambda self: True)
+
+
+@bug
+def what_gathers_in_a_buffer_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def waiting(self: Output) -> dict[OutputChannel, list[Any]]:
+        return {channel: channel.waiting() for channel in self.channels if channel.waiting()}
+
+    patch.setattr(Output, "waiting", waiting)
+
+
+@bug
+def what_waits_is_recorded_by_both_ends(patch: pytest.MonkeyPatch) -> None:
+    # The barrier stays behind what waits, which the sender has recorded all the same.
+    patch.setattr(OutputChannel, "overtake", OutputChannel.control)
+
+
+@bug
+def what_is_queued_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = InputChannel.before
+    patch.setattr(InputChannel, "before", lambda *args: ([], original(*args)[1]))
+
+
+@bug
+def what_still_arrives_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
+    original = InFlight.opened
+
+    def opened(self: InFlight, channel: Any) -> None:
+        original(self, channel)
+        self.add = lambda channel, elements: None  # type: ignore[method-assign]
+
+    patch.setattr(InFlight, "opened", opened)
+
+
+@bug
+def recording_ends_with_the_first_barrier(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InFlight, "opened", lambda self, channel: None)
+
+
+@bug
+def the_end_of_input_does_not_end_the_recording(patch: pytest.MonkeyPatch) -> None:
+    original = InputGate._record
+
+    def record(self: InputGate, channel: Any, element: Any) -> None:
+        if not isinstance(element, EndOfInput):
+            original(self, channel, element)
+
+    patch.setattr(InputGate, "_record", record)
+
+
+@bug
+def new_records_come_before_those_that_were_under_way(patch: pytest.MonkeyPatch) -> None:
+    original = InputGate.poll
+
+    def poll(self: InputGate) -> Any:
+        if not self._readable:
+            return original(self)
+        hidden, self._restored = self._restored, deque()
+        found = original(self)
+        self._restored = hidden
+        return found
+
+    patch.setattr(InputGate, "poll", poll)
+
+
+@bug
+def a_barrier_that_waits_is_not_pulled(patch: pytest.MonkeyPatch) -> None:
+    # The sender is done with the checkpoint, the receiver is not.
+    def pull(self: InFlight, barrier: Barrier) -> None:
+        self._leaving = []
+
+    patch.setattr(InFlight, "pull", pull)
+
+
+@bug
+def what_a_pulled_barrier_overtook_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = OutputChannel.pull
+    patch.setattr(OutputChannel, "pull", lambda *args: original(*args)[:0])
+
+
+@bug
+def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InFlight, "leaves_by", lambda self, channels: None)
+    original = Barriers._time_is_up
+
+    def time_is_up(self: Barriers, trigger: Any) -> None:
+        original(self, trigger)
+        for output in self._outputs:
+            for channel in output.channels:
+                if channel.holds(trigger.checkpoint):
+                    channel.pull(Barrier(trigger.checkpoint, trigger.confirmed, None, 0))
+
+    patch.setattr(Barriers, "_time_is_up", time_is_up)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
+    BUGS[name](monkeypatch)
+    for seed in range(300):
+        try:
+            found = Scenario(seed, MANY_RESTORES, unaligned=True).run().problems()
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            print(f"seed {seed}: {found[0][:300]}")
+            return
+    pytest.fail("no seed found it")
+
+
+def test_some_seed_finds_watermarks_that_are_restored_before_their_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = InFlight.data
+
+    def data(self: InFlight, edges: Any) -> Any:
+        for recorded in self._recorded.values():
+            recorded.sort(key=lambda element: isinstance(element, bytes))
+        return original(self, edges)
+
+    monkeypatch.setattr(InFlight, "data", data)
+    for seed in range(300):
+        if not run_case(seed)[0]:
+            print(f"seed {seed}")
+            return
+    pytest.fail("no seed found it")

@@ -1,0 +1,89 @@
+"""Unaligned checkpoints on Spark: they complete while records wait, and none of those is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+from job_parts import Count, as_line, check_output, environment, key_of, running, slot_pids, until
+
+from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus
+from penstock.common import WatermarkStrategy
+from penstock.common.job_client import JobClient
+from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+
+pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(180)]
+
+# Functions of this module travel by value: slots cannot import a test module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+RECORDS = 20_000
+FAST, SLOW = 0.0005, 0.05
+
+
+class OneIsSlow(MapFunction):
+    """Passes records on; the last subtask takes a hundred times as long, until `hurry` exists."""
+
+    def __init__(self, hurry: Path) -> None:
+        self._hurry = hurry
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        last = runtime_context.get_number_of_parallel_subtasks() - 1
+        is_last = runtime_context.get_index_of_this_subtask() == last
+        self._seconds = SLOW if is_last else FAST
+        self._waits = not self._hurry.exists()
+
+    def map(self, value: Any) -> Any:
+        if self._waits:
+            time.sleep(self._seconds)
+            self._waits = not self._hurry.exists()
+        return value
+
+
+def job(env: StreamExecutionEnvironment, folder: Path) -> None:
+    numbers = env.from_source(
+        NumberSequenceSource(0, RECORDS - 1), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+    slow = numbers.rebalance().map(OneIsSlow(folder / "hurry"))
+    counted = slow.key_by(key_of).process(Count()).map(as_line)
+    counted.sink_to(FileSink.for_row_format(str(folder / "out")).build())
+
+
+def completed_with_records_under_way(client: JobClient) -> CheckpointRecord[Any] | None:
+    for record in client.get_checkpoint_history():
+        if record.status is CheckpointStatus.COMPLETED and record.in_flight_size > 0:
+            return record
+    return None
+
+
+@pytest.mark.parametrize("timeout", ["0 ms", "300 ms"])
+def test_a_checkpoint_overtakes_what_waits_and_a_restart_goes_on_from_it(
+    tmp_path: Path, timeout: str
+) -> None:
+    settings = {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.aligned-checkpoint-timeout": timeout,
+    }
+    env = environment(2, tmp_path / "checkpoints", "500 ms", settings)
+    job(env, tmp_path)
+    client = env.execute_async("one is slow")
+    running(client)
+    record = until(
+        lambda: completed_with_records_under_way(client), "a checkpoint with records under way"
+    )
+    # The slow subtask, which is the last one, had records before the barrier left to process.
+    assert any(part.in_flight_size for part in record.subtasks.values())
+    assert all(part.alignment_ms >= 0 for part in record.subtasks.values())
+    os.kill(slot_pids(client.progress())[0], signal.SIGKILL)
+    running(client, attempt=2)
+    (tmp_path / "hurry").touch()
+    client.get_job_execution_result().result(120)
+    assert check_output(tmp_path / "out", 1) == RECORDS
