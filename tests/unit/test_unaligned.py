@@ -202,6 +202,19 @@ def test_a_checkpoint_that_is_given_up_is_recorded_no_longer():
     assert gate.recorded() == {1: [[10]]}
 
 
+def test_the_next_checkpoint_is_asked_for_when_this_one_is_over():
+    gate = Gate()
+    gate.push(0, overtaking(1))
+    gate.push(1, [10], overtaking(2))
+    assert gate.gate.overtaking == overtaking(1)
+    gate.gate.abort(1)
+    assert gate.gate.overtaking == overtaking(2)
+    gate.push(1, overtaking(3))
+    gate.in_flight = InFlight(2, 0)
+    gate.cut()
+    assert gate.gate.overtaking == overtaking(3)
+
+
 def test_what_was_under_way_comes_before_all_that_is_new():
     gate = Gate()
     gate.push(0, ["new"])

@@ -199,6 +199,8 @@ class InputGate:
             self.overtaking = None
         if self._in_flight is not None and self._in_flight.checkpoint <= checkpoint:
             self._stop_recording()
+        # The next one may be here already.
+        self._check_overtaking()
 
     # --- unaligned checkpoints ----------------------------------------------------------------
 
@@ -262,6 +264,7 @@ class InputGate:
             in_flight.alignment_ns = self._clock.monotonic_ns() - self._alignment_started
         else:
             self._in_flight = in_flight
+        self._check_overtaking()
 
     def _record(self, channel: InputChannel, element: Element | bytes) -> None:
         """Something arrived in a channel whose barrier has not come yet."""
