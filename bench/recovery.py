@@ -27,6 +27,11 @@ from penstock.datastream.connectors.data_generator import DataGeneratorSource
 ROUNDS = 5
 RATE = 200
 SECONDS = 8
+NO_DELAY = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.delay": "0 ms",
+    "restart-strategy.fixed-delay.attempts": 10,
+}
 
 
 class ArrivalWriter(SinkWriter):
@@ -73,7 +78,7 @@ def interruption(kill: bool) -> float:
     """Milliseconds from the failure to the next result."""
     with tempfile.TemporaryDirectory() as folder:
         env = environment(folder)
-        env.configure(Configuration.from_dict({"restart-strategy.fixed-delay.delay": "0 ms"}))
+        env.configure(Configuration.from_dict(NO_DELAY))
         source = DataGeneratorSource(birth_line, RATE * SECONDS, RATE)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments")
         keyed_count(stream.map(RaiseOnce(folder)), Count(folder), ArrivalSink(folder))

@@ -113,7 +113,6 @@ def run(console: Console, servers: str, folder: str, start_ms: int) -> Seen:
         "parallelism.default": 2,
         "execution.checkpointing.interval": "500 ms",
         "execution.checkpointing.dir": f"file://{folder}",
-        "restart-strategy.fixed-delay.delay": "500 ms",
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     upi_per_minute(env, servers, "payments", "counts")

@@ -69,3 +69,11 @@ class JobClient(ABC):
     @abstractmethod
     def metrics(self) -> list[MetricReading]:
         """The metrics that user functions registered, as they were a moment ago."""
+
+    @abstractmethod
+    def explain_watermark(self) -> list[Any]:
+        """Why event time stands where it does (`penstock.jobmanager.watermarks`).
+
+        For every subtask: its watermark, which split or channel holds it back, since when, and
+        what would let it go on.
+        """

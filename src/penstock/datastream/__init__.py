@@ -14,6 +14,7 @@ from penstock.datastream.connected_streams import (
     BroadcastStream,
     ConnectedStreams,
 )
+from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.datastream.functions import (
@@ -45,6 +46,7 @@ from penstock.datastream.functions import (
     SourceFunction,
     WindowFunction,
 )
+from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.results import CloseableIterator
 from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -56,7 +58,7 @@ from penstock.datastream.state_backend import (
     StateBackend,
 )
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
+from penstock.datastream.streams import DataStream
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.datastream.window import (
     CountWindow,

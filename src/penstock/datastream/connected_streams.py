@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.checks import need, refuse_generator
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.nodes import add_node
 from penstock.datastream.program import Upstream
-from penstock.datastream.streams import DataStream, KeyedStream, add_node
+from penstock.datastream.streams import DataStream
 from penstock.errors import ProgramError
 from penstock.graph.operators import (
     BroadcastProcessOperator,

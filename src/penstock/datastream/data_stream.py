@@ -6,8 +6,10 @@ from penstock.datastream.connected_streams import (
     BroadcastStream,
     ConnectedStreams,
 )
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.results import CloseableIterator
-from penstock.datastream.streams import DataStream, DataStreamSink, KeyedStream
+from penstock.datastream.streams import DataStream
 from penstock.datastream.windowed_streams import AllWindowedStream, WindowedStream
 
 __all__ = [

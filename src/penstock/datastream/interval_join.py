@@ -20,7 +20,8 @@ from penstock.runtime.interval_join import (
 )
 
 if TYPE_CHECKING:
-    from penstock.datastream.streams import DataStream, KeyedStream
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.streams import DataStream
 
 __all__ = ["IntervalJoin", "IntervalJoined", "ProcessJoinFunction"]
 
@@ -66,7 +67,8 @@ class IntervalJoined:
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Call a ProcessJoinFunction, or a function of two records, for every pair."""
-        from penstock.datastream.streams import DataStream, add_node
+        from penstock.datastream.nodes import add_node
+        from penstock.datastream.streams import DataStream
 
         if self._interval.lower > self._interval.upper:
             raise ProgramError(

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from penstock.common import config_options as options
 from penstock.common.config_layers import Setting, values_of
 from penstock.common.configuration import Configuration
-from penstock.common.execution_config import ExecutionConfig
 from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
-from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.client_sinks import PrintSink
@@ -25,21 +23,15 @@ from penstock.connectors.socket_source import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.datastream import invocation
 from penstock.datastream.assembly import assemble
-from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.checks import need
-from penstock.datastream.deprecation import deprecated
 from penstock.datastream.environment_files import FilesOfEnvironment
-from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.environment_settings import SettingsOfEnvironment
 from penstock.datastream.job_client import Runner, RunningJob
 from penstock.datastream.program import CachedRecords, Program, Upstream
 from penstock.datastream.program_configuration import ProgramConfiguration
 from penstock.datastream.python_dependencies import required_packages
 from penstock.datastream.results import ClientResults, CloseableIterator
-from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
-from penstock.datastream.state_backend import StateBackend
-from penstock.datastream.streams import FOREVER_MS, DataStream
-from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.streams import DataStream
 from penstock.errors import InvalidParallelismError, ProgramError
 from penstock.graph.operators import SinkOperator, SourceOperator
 from penstock.graph.plan import plan_json
@@ -51,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.jobmanager.resource_manager import ResourceManager
 
 
-class StreamExecutionEnvironment(FilesOfEnvironment):
+class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
     """Builds a program and runs it on Spark.
 
     Settings come from the configuration file, then from the program, then from the command line;
@@ -80,91 +72,6 @@ class StreamExecutionEnvironment(FilesOfEnvironment):
         make = StreamExecutionEnvironment._make or StreamExecutionEnvironment
         return make(configuration)
 
-    # --- settings -----------------------------------------------------------------------------
-
-    def configure(self, configuration: Configuration) -> None:
-        """Take over these values."""
-        self._configuration.add_all(configuration)
-
-    def get_config(self) -> ExecutionConfig:
-        """The settings of the execution: a view, through which they can be changed."""
-        return ExecutionConfig(self._configuration)
-
-    def get_checkpoint_config(self) -> CheckpointConfig:
-        """The settings of checkpoints: a view, through which they can be changed."""
-        return CheckpointConfig(self._configuration)
-
-    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """The parallelism of operators that set none."""
-        self.get_config().set_parallelism(parallelism)
-        return self
-
-    def get_parallelism(self) -> int:
-        """The parallelism of operators that set none."""
-        return self.get_config().get_parallelism()
-
-    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """The number of key groups, and so the highest parallelism of a keyed operator."""
-        self.get_config().set_max_parallelism(max_parallelism)
-        return self
-
-    def get_max_parallelism(self) -> int:
-        """The number of key groups."""
-        return self.get_config().get_max_parallelism()
-
-    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING, the only mode so far; others are a ConfigurationError."""
-        options.RUNTIME_MODE.read({options.RUNTIME_MODE.key: execution_mode.name})
-        return self._set(options.RUNTIME_MODE, execution_mode.name)
-
-    @deprecated("set the key state.backend.type")
-    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """What holds keyed state."""
-        for key, value in state_backend.configuration().items():
-            self._configuration.set_string(key, value)
-        return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """How long a buffer may gather while its subtask is busy; -1: until it is full.
-
-        Before a slot sleeps all buffers leave, whatever is set here.
-        """
-        if timeout_millis == -1:
-            timeout_millis = FOREVER_MS
-        return self._set(options.BUFFER_TIMEOUT, timeout_millis)
-
-    def get_buffer_timeout(self) -> int:
-        """How many milliseconds a buffer may gather while its subtask is busy; -1: until full."""
-        timeout = self._configuration.get(options.BUFFER_TIMEOUT)
-        return -1 if timeout == FOREVER_MS else timeout
-
-    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Every operator in a loop of its own."""
-        return self._set(options.OPERATOR_CHAINING, False)
-
-    def is_chaining_enabled(self) -> bool:
-        """Whether operators are fused into one loop where they can be."""
-        return self._configuration.get(options.OPERATOR_CHAINING)
-
-    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """True: what is fused must have the same parallelism, whatever the largest possible."""
-        return True
-
-    def register_slot_sharing_group(
-        self, slot_sharing_group: SlotSharingGroup
-    ) -> StreamExecutionEnvironment:
-        """Nothing to remember: a group is known by its name, and all slots are alike.
-
-        ProgramError for anything but a group; what a group cannot have is refused by its builder.
-        """
-        if not isinstance(slot_sharing_group, SlotSharingGroup):
-            raise ProgramError(
-                "register_slot_sharing_group() needs a SlotSharingGroup, not a "
-                f"{type(slot_sharing_group).__name__}"
-            )
-        group_name(slot_sharing_group)
-        return self
-
     @staticmethod
     def get_default_local_parallelism() -> int:
         """The parallelism of operators that set none, in environments that are made from now on."""
@@ -178,69 +85,10 @@ class StreamExecutionEnvironment(FilesOfEnvironment):
         setting = Setting(str(parallelism), "set_default_local_parallelism()")
         StreamExecutionEnvironment._local_defaults = {options.PARALLELISM.key: setting}
 
-    def enable_checkpointing(
-        self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
-    ) -> StreamExecutionEnvironment:
-        """A checkpoint every `interval` milliseconds."""
-        self.get_checkpoint_config().set_checkpointing_mode(mode).set_checkpoint_interval(interval)
-        return self
-
-    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go whose caller does not say."""
-        return self._set(options.SAVEPOINT_DIRECTORY, directory)
-
-    def get_default_savepoint_directory(self) -> str | None:
-        """Where savepoints go whose caller does not say; None: nowhere."""
-        return options.SAVEPOINT_DIRECTORY.read(self._values())
-
-    def get_checkpoint_interval(self) -> int:
-        """Milliseconds from the start of one checkpoint to the next; -1 without checkpoints."""
-        return self.get_checkpoint_config().get_checkpoint_interval()
-
-    def get_checkpointing_mode(self) -> CheckpointingMode:
-        """EXACTLY_ONCE, or AT_LEAST_ONCE."""
-        return self.get_checkpoint_config().get_checkpointing_mode()
-
-    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """The same, by the name that Flink gives it now."""
-        return self.get_checkpointing_mode()
-
-    def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether barriers may overtake records that wait."""
-        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
-
-    def is_force_unaligned_checkpoints(self) -> bool:
-        """Never: see `CheckpointConfig.is_force_unaligned_checkpoints`."""
-        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
-
-    @deprecated("set restart-strategy.type and the keys below it in the Configuration")
-    def set_restart_strategy(
-        self, restart_strategy_configuration: RestartStrategyConfiguration
-    ) -> StreamExecutionEnvironment:
-        """What follows a failure."""
-        restart_strategy_configuration.apply_to(self._configuration)
-        return self
-
-    @deprecated("say with window assigners and timers which time is meant")
-    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
-        """Event time and processing time are both always there, so for these it changes nothing.
-
-        ProgramError for ingestion time, which sources would have to assign.
-        """
-        if characteristic is TimeCharacteristic.IngestionTime:
-            raise ProgramError("there is no ingestion time: use event time or processing time")
-
     add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
     add_source = java_only("add_source", "use from_source() with a Source")
     create_input = java_only("create_input", "use from_source() with a FileSource")
     add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
-
-    def _set(self, option: options.Option[Any], value: Any) -> StreamExecutionEnvironment:
-        self._configuration.set(option, value)
-        return self
-
-    def _values(self) -> dict[str, str]:
-        return values_of(self._configuration.settings())
 
     # --- sources ------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,8 +16,10 @@ from penstock.connectors.sink import Sink
 from penstock.datastream import accumulate
 from penstock.datastream.accumulate import Projection
 from penstock.datastream.checks import need, need_callable, refuse_generator
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.nodes import add_node
+from penstock.datastream.operator_settings import OperatorSettings
 from penstock.datastream.program import Upstream
-from penstock.datastream.slot_sharing_group import SlotSharingGroup, group_name
 from penstock.errors import ProgramError
 from penstock.graph.operators import (
     CONTEXT_OPERATORS,
@@ -28,7 +29,6 @@ from penstock.graph.operators import (
     MapOperator,
     Operator,
     ProcessOperator,
-    ReduceOperator,
     SinkOperator,
     TimestampsOperator,
 )
@@ -43,31 +43,30 @@ from penstock.graph.partitioning import (
     RescalePartitioning,
     ShufflePartitioning,
 )
-from penstock.graph.stream_graph import Chaining, StreamNode
+from penstock.graph.stream_graph import Chaining
 from penstock.graph.timing import strategy_of
-from penstock.runtime.functions import Function, KeyedProcessFunction, ProcessFunction
+from penstock.runtime.functions import Function, ProcessFunction
 from penstock.runtime.windowing.assigners import WindowAssigner
-from penstock.runtime.windowing.fixed_windows import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-)
+from penstock.runtime.windowing.fixed_windows import count_windows
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.cached_streams import CachedDataStream
     from penstock.datastream.connected_streams import BroadcastStream
-    from penstock.datastream.interval_join import IntervalJoin
     from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
+    from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.results import CloseableIterator
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from penstock.datastream.windowed_streams import AllWindowedStream, WindowedStream
+    from penstock.datastream.windowed_streams import AllWindowedStream
 
 FOREVER_MS = 2**53
 """A buffer timeout that never passes."""
 
 
-class DataStream:
+class DataStream(OperatorSettings):
     """A stream of records."""
 
     def __init__(self, env: StreamExecutionEnvironment, upstreams: tuple[Upstream, ...]) -> None:
@@ -90,6 +89,8 @@ class DataStream:
 
     def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
         """The stream by key: records of one key go to one subtask and share its state."""
+        from penstock.datastream.keyed_stream import KeyedStream
+
         select = need_callable(key_selector, "get_key", "key_by")
         return KeyedStream(self._env, self._spread(HashPartitioning(select)), select, self)
 
@@ -99,8 +100,7 @@ class DataStream:
         for stream in streams:
             if stream._env is not self._env:
                 raise ProgramError("union() of streams that belong to different environments")
-            origin = stream._origin if isinstance(stream, KeyedStream) else stream
-            upstreams += origin._upstreams
+            upstreams += stream._unkeyed()._upstreams
         return DataStream(self._env, upstreams)
 
     def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
@@ -135,7 +135,7 @@ class DataStream:
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of `size` records; with a slide, one that begins every so many records."""
-        return self.window_all(_count_windows(size, slide))
+        return self.window_all(count_windows(size, slide))
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
         """Pairs of records of both streams with equal keys in one window.
@@ -306,56 +306,28 @@ class DataStream:
         """The settings of the environment's execution."""
         return self._env.get_config()
 
-    def force_non_parallel(self) -> DataStream:
+    def force_non_parallel(self) -> Self:
         """Run the operator in one subtask, whatever the parallelism of the rest."""
         return self._set(parallelism=1, max_parallelism=1)
 
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """How long buffers of the operator's chain may gather; -1: until they are full.
 
         Where operators of one chain differ, the shortest holds.
         """
         return self._set(buffer_timeout_ms=FOREVER_MS if timeout_millis == -1 else timeout_millis)
 
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
-        """The same as `uid`, for a hash that an earlier program's operator had."""
-        return self._set(uid=uid_hash)
-
-    def set_description(self, description: str) -> DataStream:
-        """More than the name can say; shown with the plan of the program."""
-        return self._set(description=description)
-
-    def name(self, name: str) -> DataStream:
-        """What the operator is called in plans, metrics and errors."""
-        return self._set(name=name)
-
-    def uid(self, uid: str) -> DataStream:
-        """The identity of the operator's state, which survives changes of the program."""
-        return self._set(uid=uid)
-
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        """The number of the operator's subtasks."""
-        return self._set(parallelism=parallelism)
-
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
         """The number of the operator's key groups."""
         return self._set(max_parallelism=max_parallelism)
 
-    def start_new_chain(self) -> DataStream:
+    def start_new_chain(self) -> Self:
         """Do not fuse the operator with what is before it."""
         return self._set(chaining=Chaining.HEAD)
 
-    def disable_chaining(self) -> DataStream:
-        """Do not fuse the operator with anything."""
-        return self._set(chaining=Chaining.NEVER)
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream:
-        """Which operators the operator may share slots with: those of the same group."""
-        return self._set(slot_sharing_group=group_name(slot_sharing_group))
-
     # --- inside -------------------------------------------------------------------------------
 
-    def _set(self, **changes: Any) -> DataStream:
+    def _set(self, **changes: Any) -> Self:
         if len(self._upstreams) != 1 or self._upstreams[0].partitioning is not None:
             raise ProgramError(
                 f"{next(iter(changes))} can be set on an operator only, directly behind it"
@@ -395,6 +367,10 @@ class DataStream:
             refuse_generator(called, method)
         return self._stream(name, kind(func, bound, self._key_for(func)), output_type)
 
+    def _unkeyed(self) -> DataStream:
+        """The stream as it was before key_by()."""
+        return self
+
     def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
         """The key selector, if `func` may ask for state of the key."""
         return None
@@ -407,202 +383,3 @@ class DataStream:
 
     def _node(self, name: str, operator: Operator, output_type: TypeInformation | None) -> int:
         return add_node(self._env, name, operator, output_type, self._upstreams)
-
-
-def add_node(
-    env: StreamExecutionEnvironment,
-    name: str,
-    operator: Operator,
-    output_type: TypeInformation | None,
-    upstreams: tuple[Upstream, ...],
-) -> int:
-    """Add an operator to the program of `env`; its number."""
-    program = env._program
-    # A group is inherited when all inputs agree on it, as in Flink.
-    groups = {program.nodes[upstream.node].slot_sharing_group for upstream in upstreams}
-    node = StreamNode(
-        program.next_id(),
-        name,
-        operator,
-        env.get_parallelism(),
-        env.get_max_parallelism(),
-        output_type=output_type,
-    )
-    node_id = program.add(node, upstreams)
-    if len(groups) == 1:
-        program.change(node_id, slot_sharing_group=groups.pop())
-    return node_id
-
-
-def _count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
-    if slide == 0:
-        return CountTumblingWindowAssigner(size)
-    return CountSlidingWindowAssigner(size, slide)
-
-
-class KeyedStream(DataStream):
-    """A stream by key."""
-
-    class AccumulateType(enum.Enum):
-        """The running aggregations of one field."""
-
-        MIN = accumulate.Min
-        MAX = accumulate.Max
-        MIN_BY = accumulate.MinBy
-        MAX_BY = accumulate.MaxBy
-        SUM = accumulate.Sum
-
-    def __init__(
-        self,
-        env: StreamExecutionEnvironment,
-        upstreams: tuple[Upstream, ...],
-        key_selector: Callable[[Any], Any],
-        origin: DataStream,
-    ) -> None:
-        super().__init__(env, upstreams)
-        self._key_selector = key_selector
-        self._origin = origin
-
-    def _key_for(self, func: Any) -> Callable[[Any], Any] | None:
-        # A plain function cannot ask for state, so its records need no key.
-        return self._key_selector if isinstance(func, Function) else None
-
-    def process(self, func: Function, output_type: TypeInformation | None = None) -> DataStream:
-        """Apply a function with state and timers of the record's key."""
-        need(func, KeyedProcessFunction, "process() on a keyed stream")
-        operator = ProcessOperator(func, "process_element", self._key_selector)
-        return self._stream("KeyedProcess", operator, output_type)
-
-    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
-        """Join with records of another keyed stream that happened close in time."""
-        from penstock.datastream.interval_join import IntervalJoin
-
-        need(other_stream, KeyedStream, "interval_join()")
-        if other_stream._env is not self._env:
-            raise ProgramError("interval_join() of streams that belong to different environments")
-        return IntervalJoin(self, other_stream)
-
-    def reduce(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """A running reduction per key: for every record the value so far."""
-        bound = "reduce" if hasattr(func, "reduce") else None
-        if bound is None and not callable(func):
-            raise ProgramError(f"reduce() needs a function, not a {type(func).__name__}")
-        refuse_generator(func.reduce if bound else func, "reduce")
-        operator = ReduceOperator(func, bound, self._key_selector)
-        return self._stream("Reduce", operator, output_type or self._type())
-
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The running sum per key of the field at this position, or of this name.
-
-        The other fields are those of the key's first record. Where records are plain numbers the
-        position is 0.
-        """
-        return self._accumulate(position_to_sum, self.AccumulateType.SUM)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The running minimum of a field; the other fields are those of the first record."""
-        return self._accumulate(position_to_min, self.AccumulateType.MIN)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The running maximum of a field; the other fields are those of the first record."""
-        return self._accumulate(position_to_max, self.AccumulateType.MAX)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """The record with the smallest value of a field so far; the earlier one of equals."""
-        return self._accumulate(position_to_min_by, self.AccumulateType.MIN_BY)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """The record with the largest value of a field so far; the earlier one of equals."""
-        return self._accumulate(position_to_max_by, self.AccumulateType.MAX_BY)
-
-    def _accumulate(self, position: int | str, acc_type: AccumulateType) -> DataStream:
-        function: accumulate.Accumulation = acc_type.value(position)
-        name = acc_type.name.replace("_", " ").title()
-        return self._stream(
-            name, ReduceOperator(function, "reduce", self._key_selector), self._type()
-        )
-
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
-        """The records of each key in windows."""
-        from penstock.datastream.windowed_streams import WindowedStream
-
-        return WindowedStream(self, window_assigner)
-
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of `size` records of a key; with a slide, one begins every so many records."""
-        return self.window(_count_windows(size, slide))
-
-    def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
-        """The stream by another key."""
-        return self._origin.key_by(key_selector, key_type)
-
-    def union(self, *streams: DataStream) -> DataStream:
-        """The stream and others, as one; not by key any more."""
-        return self._origin.union(*streams)
-
-    def cache(self) -> CachedDataStream:
-        """Not on a keyed stream: keep what is before key_by(), or what a keyed function made."""
-        raise ProgramError(
-            "a keyed stream cannot be cached; call cache() before key_by(), or on what the keyed "
-            "function returned"
-        )
-
-    # Records of a key must stay together: another rule would undo what key_by() promised.
-
-    def _refuse_partitioning(self, *_: Any) -> Any:
-        """Not on a keyed stream: it is partitioned by its key."""
-        raise ProgramError(
-            "a keyed stream is partitioned by its key; call this before key_by(), or on what the "
-            "keyed function returned"
-        )
-
-    rebalance = _refuse_partitioning
-    rescale = _refuse_partitioning
-    shuffle = _refuse_partitioning
-    global_ = _refuse_partitioning
-    forward = _refuse_partitioning
-    broadcast = _refuse_partitioning  # type: ignore[assignment]
-
-    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
-        """Not on a keyed stream: it is partitioned by its key."""
-        return self._refuse_partitioning()  # type: ignore[no-any-return]
-
-
-class DataStreamSink:
-    """The end of a stream, for settings."""
-
-    def __init__(self, env: StreamExecutionEnvironment, node: int) -> None:
-        self._env = env
-        self._node_id = node
-
-    def name(self, name: str) -> DataStreamSink:
-        """What the sink is called in plans, metrics and errors."""
-        return self._set(name=name)
-
-    def set_description(self, description: str) -> DataStreamSink:
-        """More than the name can say; shown with the plan of the program."""
-        return self._set(description=description)
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """The same as `uid`, for a hash that an earlier program's operator had."""
-        return self._set(uid=uid_hash)
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """The identity of the sink's output in checkpoints."""
-        return self._set(uid=uid)
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """The number of the sink's subtasks."""
-        return self._set(parallelism=parallelism)
-
-    def disable_chaining(self) -> DataStreamSink:
-        """Do not fuse the sink with what is before it."""
-        return self._set(chaining=Chaining.NEVER)
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
-        """Which operators the sink may share slots with: those of the same group."""
-        return self._set(slot_sharing_group=group_name(slot_sharing_group))
-
-    def _set(self, **changes: Any) -> DataStreamSink:
-        self._env._program.change(self._node_id, **changes)
-        return self

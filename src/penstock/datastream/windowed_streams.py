@@ -8,7 +8,8 @@ from penstock.common.output_tag import OutputTag
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import accumulate
 from penstock.datastream.checks import need, need_callable
-from penstock.datastream.streams import DataStream, KeyedStream
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.streams import DataStream
 from penstock.errors import ProgramError
 from penstock.graph.operators import WindowOperator
 from penstock.runtime.functions import NullByteKeySelector

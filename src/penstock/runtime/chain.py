@@ -50,6 +50,7 @@ from penstock.graph.operators import (
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.async_operator import CallFailed, RuntimeAsync, raise_failed
 from penstock.runtime.chain_emit import Exchange, write_emit
+from penstock.runtime.chain_keyed import write_key, write_reduce, write_tumbling
 from penstock.runtime.chain_stamp import write_after, write_before, write_stamp
 from penstock.runtime.chain_text import ChainText, Place
 from penstock.runtime.event_time import EventClock
@@ -62,9 +63,7 @@ from penstock.runtime.operators import (
     RuntimeSink,
 )
 from penstock.runtime.output import Room
-from penstock.runtime.windowing.emission import refuse_untimed
-from penstock.runtime.windowing.tumbling import Parts, TumblingProcess
-from penstock.state.kinds import NO_KEY
+from penstock.runtime.windowing.tumbling import TumblingProcess
 
 _WRONG_SHAPES = frozenset({str, bytes, dict})
 _numbers = itertools.count()
@@ -267,12 +266,20 @@ class _Writer:
             called = operator.second_call()
         function = self._text.name("f2" if second else "f", node, called)
         if isinstance(operator, ReduceOperator):
-            self._reduce(node, function, value, depth)
+            table = self._keyed(node).reduce_table
+            reduced = write_reduce(self._text, node, table, function, value, depth)
+            self._successors(node, reduced, depth, kept=True)
             return
         if isinstance(operator.function, TumblingProcess):
-            self._tumbling(node, operator.function.parts(), value, depth)
+            context, keys = self._context(node, second=False), self._keyed(node).key_context
+            parts = operator.function.parts()
+            result = write_tumbling(
+                self._text, node, parts, keys, context, value, self._time, depth
+            )
+            self._timed_results(node, result, value, depth + 1)
             return
-        self._set_key(node, value, depth, second)
+        if operator.keyed:
+            write_key(self._text, node, self._keyed(node).key_context, value, depth, second)
         if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._text.variable("v")
             self._text.line(depth, f"{mapped} = {function}({value})", node, "map", value)
@@ -311,70 +318,12 @@ class _Writer:
         assert isinstance(runtime, RuntimeKeyedFunction)
         return runtime
 
-    def _set_key(self, node: StreamNode, value: str, depth: int, second: bool) -> None:
-        operator = node.operator
-        if not operator.keyed:
-            return
-        keys = self._text.name("keys", node, self._keyed(node).key_context)
-        assert isinstance(operator, FunctionOperator)
-        if not second:
-            key_of = self._text.name("key_of", node, operator.key_selector)
-        elif isinstance(operator, TwoInputOperator) and operator.second_key_selector is not None:
-            key_of = self._text.name("key_of2", node, operator.second_key_selector)
-        else:
-            # A record of a broadcast side has no key.
-            self._text.line(depth, f"{keys}.key = {self._text.constant('no_key', NO_KEY)}")
-            return
-        self._text.line(depth, f"{keys}.key = {key_of}({value})", node, "key_by", value)
-
     def _context(self, node: StreamNode, second: bool) -> str:
         runtime = self._operators[node.id]
         assert isinstance(runtime, RuntimeFunction)
         if second:
             return self._text.name("context2", node, runtime.second_context())
         return self._text.name("context", node, runtime.element_context())
-
-    def _reduce(self, node: StreamNode, function: str, value: str, depth: int) -> None:
-        runtime = self._keyed(node)
-        assert isinstance(node.operator, FunctionOperator)
-        key_of = self._text.name("key_of", node, node.operator.key_selector)
-        entries = self._text.name("entries", node, runtime.reduce_table.entries)
-        changed = self._text.name("changed", node, runtime.reduce_table.changes.current)
-        key, reduced = self._text.variable("g"), self._text.variable("v")
-        self._text.line(depth, f"{key} = {key_of}({value})", node, "key_by", value)
-        self._text.line(depth, f"if {key} in {entries}:")
-        call = f"{reduced} = {function}({entries}[{key}], {value})"
-        self._text.line(depth + 1, call, node, "reduce", value)
-        self._text.line(depth, "else:")
-        self._text.line(depth + 1, f"{reduced} = {value}")
-        self._text.line(depth, f"{entries}[{key}] = {reduced}")
-        self._text.line(depth, f"{changed}.add({key})")
-        self._successors(node, reduced, depth, kept=True)
-
-    def _tumbling(self, node: StreamNode, parts: Parts, value: str, depth: int) -> None:
-        """Add a record to a tumbling window, without a call if it is not the window's first."""
-        assert isinstance(node.operator, FunctionOperator)
-        text, time = self._text, self._time
-        keys = text.name("keys", node, self._keyed(node).key_context)
-        key_of = text.name("key_of", node, node.operator.key_selector)
-        context = self._context(node, second=False)
-        entries = text.name("entries", node, parts.entries)
-        changed = text.name("changed", node, parts.changed)
-        fold, first = text.name("fold", node, parts.fold), text.name("first", node, parts.first)
-        refuse = text.constant("refuse_untimed", refuse_untimed)
-        key, start, windows, result = (text.variable(prefix) for prefix in "gswr")
-        text.line(depth, f"{keys}.key = {key} = {key_of}({value})", node, "key_by", value)
-        text.line(depth, f"if {time} is None: {refuse}()", node, "check", value)
-        text.line(depth, f"{start} = {time} - ({time} - {parts.offset}) % {parts.size}")
-        text.line(depth, f"{windows} = {entries}.get({key})", node, "key_by", value)
-        text.line(depth, f"if {windows} is not None and {start} in {windows}:")
-        call = f"{windows}[{start}] = {fold}({windows}[{start}], {value})"
-        text.line(depth + 1, call, node, "reduce", value)
-        text.line(depth + 1, f"{changed}.add({key})")
-        text.line(depth, "else:")
-        call = f"{result} = {first}({key}, {start}, {value}, {time}, {context})"
-        text.line(depth + 1, call, node, "process_element", value)
-        self._timed_results(node, result, value, depth + 1)
 
     def _results(
         self,

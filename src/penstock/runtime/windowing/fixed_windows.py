@@ -226,3 +226,10 @@ class CountSlidingWindowAssigner(_CountWindows[T]):
 
     def __repr__(self) -> str:
         return f"CountSlidingWindowAssigner({self._size}, {self._slide})"
+
+
+def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    """Windows of `size` records; with a slide, one that begins every so many records."""
+    if slide == 0:
+        return CountTumblingWindowAssigner(size)
+    return CountSlidingWindowAssigner(size, slide)
