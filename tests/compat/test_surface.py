@@ -22,10 +22,6 @@ SURFACE = Path("shared", "api", "pyflink-surface.json")
 ENVIRONMENT = "penstock.datastream.stream_execution_environment.StreamExecutionEnvironment"
 
 LATER = {
-    "state backends, operator state and time to live": [
-        f"{ENVIRONMENT}.enable_changelog_state_backend",
-        f"{ENVIRONMENT}.is_changelog_state_backend_enabled",
-    ],
     "connectors to servers": [
         "penstock.datastream.connectors.kafka.",
         "penstock.datastream.connectors.hybrid_source.",

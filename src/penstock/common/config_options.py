@@ -231,6 +231,19 @@ JOB_ID: Option[str | None] = Option("pipeline.jobid", parse_job_id, None)
 CHECKPOINT_INCREMENTAL = Option(
     "execution.checkpointing.incremental", parse_boolean, True, ("state.backend.incremental",)
 )
+CHANGELOG = Option(
+    "state.backend.changelog.enabled",
+    parse_boolean,
+    False,
+    ("state.changelog.enabled", "dstl.dstl.enabled"),
+)
+CHANGELOG_STORAGE = Option(
+    "state.backend.changelog.storage",
+    one_of("filesystem"),
+    "filesystem",
+    ("state.changelog.storage",),
+)
+CHANGELOG_INTERVAL = Option("penstock.changelog.interval", parse_positive_duration_ms, 200)
 STATE_BACKEND = Option("state.backend.type", parse_state_backend, "hashmap", ("state.backend",))
 ROCKSDB_DIRECTORY: Option[str | None] = Option("state.backend.rocksdb.localdir", str, None)
 ROCKSDB_BLOCK_CACHE: Option[int | None] = Option(

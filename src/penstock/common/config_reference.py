@@ -175,6 +175,16 @@ MEANINGS = {
         "A checkpoint writes what changed since the last one and refers to the rest; `false`: "
         "everything, every time",
     ),
+    "state.backend.changelog.enabled": Meaning(
+        "Changes of keyed state are written to the checkpoint directory as they happen, so that a "
+        "checkpoint writes little ([state backends](state-backends.md#the-changelog))",
+    ),
+    "state.backend.changelog.storage": Meaning(
+        "Where they go: the checkpoint directory. Flink's `memory` would lose them with the slot",
+    ),
+    "penstock.changelog.interval": Meaning(
+        "How often they are written; in between they gather",
+    ),
     "state.backend.type": Meaning(
         "What holds keyed state: live objects in memory, or RocksDB, for state that is larger "
         '([state backends](state-backends.md); `pip install "penstock[rocksdb]"`)',

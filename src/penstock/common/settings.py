@@ -60,6 +60,8 @@ class RuntimeSettings:
     """Leave records out of error messages."""
     incremental: bool = True
     """Checkpoints hold what changed since the last one, not everything."""
+    changelog_ms: int | None = None
+    """How often changes of state are written between checkpoints; None: they are not."""
     compaction_fanout: int = 8
     """So many pieces of state of about one size are merged into one."""
     job_parameters: Mapping[str, str] = field(default_factory=dict)

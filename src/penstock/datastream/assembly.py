@@ -13,7 +13,7 @@ from penstock.common.shipped_files import ShippedFile
 from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
 from penstock.datastream.python_dependencies import python_files
-from penstock.errors import ProgramError
+from penstock.errors import ConfigurationError, ProgramError
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.graph.stream_graph import StreamGraph
@@ -107,9 +107,27 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
         incremental=options.CHECKPOINT_INCREMENTAL.read(values),
+        changelog_ms=_changelog_ms(values),
         job_parameters=options.JOB_PARAMETERS.read(values),
         state=_state(values),
     )
+
+
+def _changelog_ms(values: Mapping[str, str]) -> int | None:
+    options.CHANGELOG_STORAGE.read(values)
+    if not options.CHANGELOG.read(values):
+        return None
+    if options.CHECKPOINT_DIRECTORY.read(values) is None:
+        raise ConfigurationError(
+            f"{options.CHANGELOG.key} needs a directory for checkpoints: set "
+            f"{options.CHECKPOINT_DIRECTORY.key}"
+        )
+    if not options.CHECKPOINT_INCREMENTAL.read(values):
+        raise ConfigurationError(
+            f"{options.CHANGELOG.key} is for incremental checkpoints, and "
+            f"{options.CHECKPOINT_INCREMENTAL.key} is false"
+        )
+    return options.CHANGELOG_INTERVAL.read(values)
 
 
 def _state(values: Mapping[str, str]) -> StateSettings:

@@ -72,6 +72,14 @@ class SettingsOfEnvironment:
             self._configuration.set_string(key, value)
         return self
 
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
+        """Whether changes of keyed state are written as they happen, between checkpoints."""
+        return self._set(options.CHANGELOG, enabled)
+
+    def is_changelog_state_backend_enabled(self) -> bool:
+        """Whether they are."""
+        return self._configuration.get(options.CHANGELOG)
+
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.
 

@@ -25,4 +25,7 @@ def deployments(
         }
         peers = {peer: addresses[peer] for peer in job.graph.peers(slot)}
         segments = carried(restored.values())
-        yield slot, Deploy(attempt, job.settings, job.store, restored, segments, peers)
+        yield (
+            slot,
+            Deploy(attempt, job.settings, job.store, restored, segments, peers, start.checkpoint),
+        )

@@ -204,6 +204,8 @@ class Deploy:
     restored: Mapping[Subtask, Any]
     segments: Mapping[str, bytes]
     peers: Mapping[int, str]
+    checkpoint: int = 0
+    """The checkpoint that the attempt goes on from; 0 at a first start."""
 
 
 @dataclass(frozen=True)

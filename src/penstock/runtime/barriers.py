@@ -46,7 +46,15 @@ class Barriers:
         self._reading = reading
         self._writers = [o.writer for o in parts.operators if isinstance(o, RuntimeSink)]
         self.snapshots = Snapshots(
-            parts.id, parts.attempt, parts.operators, parts.store, environment, fail, parts.edges
+            parts.id,
+            parts.attempt,
+            parts.operators,
+            parts.store,
+            environment,
+            fail,
+            parts.edges,
+            parts.checkpoint,
+            parts.changelog_ms,
         )
         self.requested: Trigger | None = None
         """A checkpoint that was triggered, and that nothing was done for yet."""

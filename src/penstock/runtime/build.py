@@ -181,6 +181,8 @@ class _Builder:
             vertex.timed,
             clock,
             self._deploy.settings.watermark_interval_ms,
+            self._deploy.checkpoint,
+            self._changelog_ms(),
             edge_names(self._graph.job),
             own,
         )
@@ -287,6 +289,11 @@ class _Builder:
         chains = [self._graph.job.vertex(subtask.vertex).nodes for subtask in subtasks]
         keyed = sum(node.operator.keyed for chain in chains for node in chain)
         return self._deploy.settings.state.shared_by(keyed)
+
+    def _changelog_ms(self) -> int | None:
+        settings = self._chain_settings()
+        logs = settings.incremental and settings.compacts
+        return self._deploy.settings.changelog_ms if logs else None
 
     def _chain_settings(self) -> ChainSettings:
         settings, store = self._deploy.settings, self._deploy.store

@@ -49,6 +49,7 @@ from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
+from penstock.state.marks import mark_of
 from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment, origin_of
 from penstock.state.timers import TimerQueue
@@ -306,7 +307,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
         # The function first: it may change keyed state too, and what it raises comes before a cut.
         unkeyed = super().cut(checkpoint)
         try:
-            blocks = self.state.cut(checkpoint, full=not base)
+            blocks = self.state.cut(mark_of(checkpoint), full=not base)
         except StateError as error:
             raise located(self.node.name, error) from error
         # A savepoint is for any backend.
@@ -315,11 +316,11 @@ class RuntimeKeyedFunction(RuntimeFunction):
 
     def stored(self, checkpoint: int, snapshot: OperatorSnapshot) -> None:
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
-        self.chain.stored(checkpoint, keyed)
+        self.chain.stored(mark_of(checkpoint), keyed)
 
     def confirm(self, checkpoint: int) -> None:
         super().confirm(checkpoint)
-        self.state.confirm(checkpoint)
+        self.state.confirm(mark_of(checkpoint))
 
     def close(self) -> None:
         self.chain.closed = True

@@ -3,10 +3,15 @@
 A delta builds on the newest *confirmed* checkpoint. Compaction replaces neighbours in the chain by
 one segment that means the same; checkpoints that exist keep the old ones, the next one to be cut
 names the new one.
+
+With a changelog the chain grows between checkpoints too: a piece of it counts as soon as it is
+durable, for nobody but this subtask decides about it. Cuts are ordered by their marks
+(`penstock.state.marks`): what the chain is comes from the latest cut that is settled.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SegmentHandle
@@ -34,6 +39,9 @@ class SegmentChain:
     def __init__(self, settings: ChainSettings) -> None:
         self._settings = settings
         self._settled: Handles = ()
+        self._settled_at = -1
+        self._named: frozenset[str] = frozenset()
+        """The segments that the newest confirmed checkpoint refers to."""
         self._unsettled: dict[int, Handles] = {}
         self._replaced: tuple[Handles, SegmentHandle] | None = None
         self._compacting = False
@@ -43,6 +51,7 @@ class SegmentChain:
     def restored(self, handles: Handles) -> None:
         """The state came from `handles` and from nothing else."""
         self._settled = handles
+        self._named = _paths(handles)
 
     def base(self) -> Handles:
         """What the next checkpoint builds upon; nothing means that it is written in full."""
@@ -60,20 +69,27 @@ class SegmentChain:
         assert start is not None, "what was replaced is dropped when it leaves the chain"
         return (*self._settled[:start], new, *self._settled[start + len(old) :])
 
-    def stored(self, checkpoint: int, handles: Handles) -> None:
-        """The chain as `checkpoint` has it is durable."""
-        self._unsettled[checkpoint] = handles
+    def stored(self, mark: int, handles: Handles) -> None:
+        """The chain as the checkpoint with this mark has it is durable."""
+        self._unsettled[mark] = handles
 
-    def confirm(self, checkpoint: int) -> bool:
-        """`checkpoint` is complete; whether that changed the chain."""
-        settled = self._unsettled.get(checkpoint)
-        self._unsettled = {c: kept for c, kept in self._unsettled.items() if c > checkpoint}
-        if settled is None:
+    def confirm(self, mark: int) -> bool:
+        """The checkpoint with this mark is complete; False if nothing was stored for it."""
+        handles = self._unsettled.get(mark)
+        self._unsettled = {m: kept for m, kept in self._unsettled.items() if m > mark}
+        if handles is None:
             return False
-        self._settled = settled
-        if self._replaced is not None and _find(settled, self._replaced[0]) is None:
-            self._replaced = None
+        self._named = _paths(handles)
+        self.settle(mark, handles)
         return True
+
+    def settle(self, mark: int, handles: Handles) -> None:
+        """`handles` are the state at `mark`, for good. Without effect behind a later cut."""
+        if mark < self._settled_at:
+            return
+        self._settled, self._settled_at = handles, mark
+        if self._replaced is not None and _find(handles, self._replaced[0]) is None:
+            self._replaced = None
 
     # --- compaction ---------------------------------------------------------------------------
 
@@ -82,7 +98,9 @@ class SegmentChain:
         settings = self._settings
         if self._compacting or self._replaced or not (settings.compacts and settings.incremental):
             return None
-        chosen = plan([handle.size for handle in self._settled], settings.fanout)
+        # What no checkpoint refers to yet stays as it is: nobody would delete it.
+        known = itertools.takewhile(lambda handle: handle.path in self._named, self._settled)
+        chosen = plan([handle.size for handle in known], settings.fanout)
         if chosen is None:
             return None
         self._compacting = True
@@ -93,6 +111,10 @@ class SegmentChain:
         self._compacting = False
         if new is not None and _find(self._settled, old) is not None:
             self._replaced = (old, new)
+
+
+def _paths(handles: Handles) -> frozenset[str]:
+    return frozenset(handle.path for handle in handles)
 
 
 def _find(chain: Handles, part: Handles) -> int | None:

@@ -16,10 +16,12 @@ from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Acknowledge, Decline
+from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.in_flight import InFlight
 from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeOperator
+from penstock.state.marks import mark_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,13 @@ class Snapshots:
         environment: SlotEnvironment,
         fail: Callable[[Any], None],
         edges: Mapping[int, str],
+        restored: int = 0,
+        changelog_ms: int | None = None,
     ) -> None:
+        """`restored` is the checkpoint that the attempt goes on from.
+
+        With `changelog_ms`, what changes is written between checkpoints, that often.
+        """
         self._edges = edges
         self._gathering: dict[int, _Gathering] = {}
         self._subtask = subtask
@@ -61,8 +69,30 @@ class Snapshots:
         self._store = store
         self._environment = environment
         self._fail = fail
-        self.epoch = 1
+        self.epoch = restored + 1
         """Which checkpoint will cover what is written now: this one or a later."""
+        self._logs: list[ChangeLog] = []
+        self._log_every_ms = changelog_ms or 0
+        self.log_at_ms: int | None = None
+        """When the next pieces of the changelog are due; None: there is none."""
+        if changelog_ms is not None and store is not None:
+            self._logs = [self._log(o) for o in operators if isinstance(o, RuntimeKeyedFunction)]
+        if self._logs:
+            self.log_at_ms = environment.clock.now_ms() + self._log_every_ms
+
+    def _log(self, operator: RuntimeKeyedFunction) -> ChangeLog:
+        assert self._store is not None
+        uid = operator.node.uid
+        return ChangeLog(
+            operator, self._store, self._environment.io, lambda: self._name(self.epoch, uid)
+        )
+
+    def log_changes(self, now_ms: int) -> None:
+        """Write what changed into the changelog if that is due; call between two records."""
+        if self.log_at_ms is not None and now_ms >= self.log_at_ms:
+            self.log_at_ms = now_ms + self._log_every_ms
+            for log in self._logs:
+                log.write(self.epoch - 1)
 
     def take(
         self,
@@ -210,7 +240,9 @@ class Snapshots:
         """`checkpoint` is complete."""
         for operator in self._operators:
             operator.confirm(checkpoint)
-            if isinstance(operator, RuntimeKeyedFunction) and operator.chain.confirm(checkpoint):
+            if isinstance(operator, RuntimeKeyedFunction) and operator.chain.confirm(
+                mark_of(checkpoint)
+            ):
                 self._compact(operator, checkpoint)
 
     def _compact(self, operator: RuntimeKeyedFunction, checkpoint: int) -> None:

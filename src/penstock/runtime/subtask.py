@@ -205,6 +205,7 @@ class Subtask:
             self._quota = min(self._most, self._quota * 2)
 
     def _next_work(self, now_ms: int) -> tuple[Iterator[None] | None, int]:
+        self.barriers.snapshots.log_changes(now_ms)
         if self._intake:
             return self._take()
         if self._timer_due(now_ms):
@@ -376,6 +377,8 @@ class Subtask:
         """Send partial buffers and let writers hand on what they gathered."""
         flushed = False
         self._flushed_ms = now_ms
+        if self._work is None and self._emitting is None:
+            self.barriers.snapshots.log_changes(now_ms)
         for output in self.outputs:
             flushed = output.flush() or flushed
         for writer in self._writers:

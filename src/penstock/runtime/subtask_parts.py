@@ -37,6 +37,10 @@ class SubtaskParts:
     clock: EventClock | None = None
     """Where event time begins in this subtask."""
     watermark_interval_ms: int = 200
+    checkpoint: int = 0
+    """The checkpoint that the attempt goes on from; 0 at a first start."""
+    changelog_ms: int | None = None
+    """How often changes of state are written between checkpoints; None: they are not."""
     edges: Mapping[int, str] = field(default_factory=dict)
     """The names of the job's edges, by which channel state is found again."""
     own_batch: OwnBatch | None = None

@@ -52,6 +52,10 @@ class KeyedStateBackend(Protocol):
         """`checkpoint` is complete: deltas build on it from now on."""
         ...
 
+    def moved(self) -> bool:
+        """Whether anything changed since the last cut."""
+        ...
+
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         """Apply blocks, oldest first, before any state is declared. They count as settled."""
         ...

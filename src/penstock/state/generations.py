@@ -18,7 +18,10 @@ from typing import Any
 
 
 class Generations:
-    """The changed keys of one table, by the checkpoint that cut them off."""
+    """The changed keys of one table, by the cut that ended their generation.
+
+    Cuts are numbered: those of checkpoints, or marks of them (`penstock.state.marks`).
+    """
 
     __slots__ = ("_noted", "_unconfirmed", "current")
 
@@ -32,6 +35,10 @@ class Generations:
         """Empty `current`, for whoever watches it, without ending the generation."""
         self._noted |= self.current
         self.current.clear()
+
+    def moved(self) -> bool:
+        """Whether anything changed since the last cut."""
+        return bool(self.current or self._noted)
 
     def end(self, checkpoint: int) -> None:
         """End the current generation at `checkpoint`."""

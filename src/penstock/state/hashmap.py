@@ -80,6 +80,9 @@ class HashMapBackend:
         for table in self._tables.values():
             table.changes.confirm(checkpoint)
 
+    def moved(self) -> bool:
+        return any(table.changes.moved() for table in self._tables.values())
+
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         for block in blocks:
             entries = self.table(block.state, block.kind).entries

@@ -142,6 +142,9 @@ class RocksDBBackend:
         for table, _ in self._tables.values():
             table.changes.confirm(checkpoint)
 
+    def moved(self) -> bool:
+        return self._timers.moved() or any(t.changes.moved() for t, _ in self._tables.values())
+
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         for block in blocks:
             if block.kind == TIMERS:

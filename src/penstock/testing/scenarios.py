@@ -32,17 +32,23 @@ from penstock.testing.stages import begin_run
 class Scenario:
     """A job under the simulator, decided by `seed`; `rates` are those of the seed if not given.
 
-    Some seeds have unaligned checkpoints; `unaligned` decides for the seed.
+    Some seeds have unaligned checkpoints or a changelog; `unaligned` and `changelog` decide for
+    the seed.
     """
 
     one_layout = True
     """Whether every attempt has the same graph: an unaligned checkpoint fits no other."""
 
     def __init__(
-        self, seed: int, rates: FaultRates | None = None, unaligned: bool | None = None
+        self,
+        seed: int,
+        rates: FaultRates | None = None,
+        unaligned: bool | None = None,
+        changelog: bool | None = None,
     ) -> None:
         self.seed = seed
         self._unaligned = unaligned
+        self._changelog = changelog
         rng = random.Random(seed)
         self.checkpointing = rng.random() < 0.94
         self.at_least_once = self.checkpointing and rng.random() < 0.1
@@ -87,6 +93,7 @@ class Scenario:
             buffer_records=rng.choice((1, 2, 5, 20, 256)),
             step_records=rng.choice((1, 2, 5, 64)),
             incremental=rng.random() < 0.9,
+            changelog_ms=self._changelog_ms(),
             compaction_fanout=rng.choice((2, 2, 3, 8)),
             state=_state(random.Random(self.seed + 2)),
         )
@@ -99,6 +106,13 @@ class Scenario:
             store=store,
             restart=restart,
         )
+
+    def _changelog_ms(self) -> int | None:
+        """How often changes of state are logged."""
+        rng = random.Random(self.seed + 5)
+        chosen, every_ms = rng.random() < 0.25, rng.choice((1, 5, 20))
+        logs = chosen if self._changelog is None else self._changelog
+        return every_ms if logs else None
 
     def _overtakes_after_ms(self) -> int | None:
         """When checkpoints become unaligned."""

@@ -1,0 +1,88 @@
+"""The changelog: what changes goes to storage between checkpoints, which then write the tail only.
+
+Every so often what changed since the last cut is cut off as a *piece*, stored as a segment, and
+becomes part of the chain that the next checkpoint builds upon. It is the same cut that a checkpoint
+makes, without a barrier: it must lie between two records, but it means nothing to other subtasks.
+
+A piece that cannot be stored is no harm: what it held is in the next piece, or in the checkpoint.
+A checkpoint that is cut while a piece is under way does not wait for it and writes what is in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from penstock.checkpoint.handles import OperatorSnapshot
+from penstock.checkpoint.store import SegmentStore
+from penstock.errors import StateError
+from penstock.runtime.environment import IoExecutor
+from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction
+from penstock.state.marks import mark_of
+
+log = logging.getLogger(__name__)
+
+LOG = "-log-"
+"""In the name of a segment: it is a piece of a changelog."""
+
+
+class ChangeLog:
+    """The changelog of one operator in one subtask."""
+
+    def __init__(
+        self,
+        operator: RuntimeKeyedFunction,
+        store: SegmentStore,
+        io: IoExecutor,
+        name: Callable[[], str],
+    ) -> None:
+        """`name` names what is written for the checkpoint to come."""
+        self._operator = operator
+        self._store = store
+        self._io = io
+        self._name = name
+        self._pieces = 0
+        self._under_way = False
+
+    def write(self, checkpoint: int) -> None:
+        """Cut off what changed, here and now between two records, and store it.
+
+        `checkpoint` was cut last. Nothing is done while a piece is under way, and before there is
+        a checkpoint to build upon.
+        """
+        operator = self._operator
+        base = operator.chain.base()
+        if self._under_way or not base or not operator.state.moved():
+            return
+        self._pieces += 1
+        mark = mark_of(checkpoint, self._pieces)
+        try:
+            blocks = operator.state.cut(mark, full=False)
+        except StateError as error:
+            # A value that cannot be written: the checkpoint that needs it says so.
+            log.debug("no piece of the changelog: %s", error)
+            return
+        cut = OperatorCut(
+            operator.node.uid,
+            checkpoint,
+            name=operator.node.name,
+            base=base,
+            blocks=blocks,
+            groups=operator.groups,
+            origin=operator.origin,
+        )
+        name = f"{self._name()}{LOG}{self._pieces}"
+
+        def done(result: tuple[OperatorSnapshot, int] | None, error: Exception | None) -> None:
+            self._under_way = False
+            if operator.chain.closed:
+                return
+            if result is None:
+                log.warning("a piece of the changelog was not stored, it comes again: %s", error)
+                return
+            snapshot, _ = result
+            operator.chain.settle(mark, snapshot.segments)
+            operator.state.confirm(mark)
+
+        self._under_way = True
+        self._io.submit(lambda: cut.store(self._store, name), done)

@@ -1,0 +1,124 @@
+"""The changelog under the simulator: what is logged between checkpoints is in them, once.
+
+The programs and faults are those of `test_simulation`. More seeds:
+
+    PENSTOCK_SEEDS=100000 pytest tests/semantics/test_changelog.py -n 2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.checkpoint.handles import OperatorSnapshot
+from penstock.runtime.change_log import LOG, ChangeLog
+from penstock.runtime.operators import RuntimeKeyedFunction
+from penstock.runtime.segment_chain import Handles, SegmentChain
+from penstock.state.generations import Generations
+from penstock.testing.faults import FaultRates
+from penstock.testing.scenarios import Scenario
+
+SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
+CHUNK = 25
+MANY_RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.002, budget=10)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures on purpose need not be logged."""
+    caplog.set_level("CRITICAL", logger="penstock")
+
+
+def scenario(seed: int) -> Scenario:
+    return Scenario(seed, MANY_RESTORES if seed % 2 else None, changelog=True)
+
+
+@pytest.mark.timeout(CHUNK * 20)
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, SEEDS)):
+        try:
+            scenario(seed).run().verify()
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+
+
+def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[str] = []
+    original = RuntimeKeyedFunction.restore
+
+    def restore(self: RuntimeKeyedFunction, snapshot: OperatorSnapshot, store: Any) -> None:
+        pieces.extend(handle.path for handle in snapshot.segments if LOG in handle.path)
+        original(self, snapshot, store)
+
+    monkeypatch.setattr(RuntimeKeyedFunction, "restore", restore)
+    for seed in range(1, 60, 2):
+        scenario(seed).run().verify()
+    assert len(pieces) > 30, "too few restores read pieces of the changelog"
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, Patch] = {}
+
+
+def bug(patch: Patch) -> Patch:
+    BUGS[patch.__name__] = patch
+    return patch
+
+
+@bug
+def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
+    original = SegmentChain.settle
+
+    def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
+        if not any(LOG in handle.path for handle in handles[-1:]):
+            original(self, mark, handles)
+
+    patch.setattr(SegmentChain, "settle", settle)
+
+
+@bug
+def a_piece_counts_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
+    original = ChangeLog.write
+
+    def write(self: ChangeLog, checkpoint: int) -> None:
+        original(self, checkpoint)
+        if self._under_way:
+            self._operator.state.confirm(2**62)
+
+    patch.setattr(ChangeLog, "write", write)
+
+
+@bug
+def an_earlier_cut_takes_the_place_of_a_later_one(patch: pytest.MonkeyPatch) -> None:
+    original = SegmentChain.settle
+
+    def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
+        self._settled_at = -1
+        original(self, mark, handles)
+
+    patch.setattr(SegmentChain, "settle", settle)
+
+
+@bug
+def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) -> None:
+    def changed(self: Generations) -> set[Any]:
+        return set(next(reversed(self._unconfirmed.values()), ()))
+
+    patch.setattr(Generations, "changed", changed)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BUGS[name](monkeypatch)
+    for seed in range(1, 400, 2):
+        try:
+            scenario(seed).run().verify()
+        except Exception:
+            return
+    pytest.fail("no seed finds it")
