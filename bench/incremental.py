@@ -22,14 +22,17 @@ from typing import Any
 
 from bench.common import result_row
 from penstock.checkpoint.store import CheckpointStore
+from penstock.common.clock import SystemClock
+from penstock.common.settings import StateSettings
 from penstock.common.typeinfo import Types
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.operators import OperatorCut
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
+from penstock.state.choice import make_backend
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.entries import decode_entries
-from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
+from penstock.state.marks import mark_of
 from penstock.state.segments import Origin, decode_segment
 
 GROUPS = range(128)
@@ -64,9 +67,10 @@ class MeasuredIo:
 class Subtask:
     """The state of one subtask, checkpointed as the engine does it."""
 
-    def __init__(self, store: CheckpointStore, declared: bool) -> None:
+    def __init__(self, store: CheckpointStore, declared: bool, backend: str = "hashmap") -> None:
         self.context = KeyContext()
-        self.backend = HashMapBackend(self.context, len(GROUPS))
+        settings = StateSettings(backend)
+        self.backend = make_backend(self.context, len(GROUPS), SystemClock(), settings)
         kind = Types.STRING() if declared else Types.PICKLED_BYTE_ARRAY()
         self.state = self.backend.get_state(ValueStateDescriptor("value", kind))
         self.chain = SegmentChain(ChainSettings())
@@ -96,17 +100,20 @@ class Subtask:
     def take(self) -> None:
         """One checkpoint: cut, stored, confirmed."""
         self.checkpoint += 1
-        base = self.chain.base()
+        base, mark = self.chain.base(), mark_of(self.checkpoint)
         began = time.thread_time()
-        blocks = self.backend.cut(self.checkpoint, full=not base)
+        blocks = self.backend.cut(mark, full=not base)
         self.spent.pauses.append(time.thread_time() - began)
         cut = OperatorCut("uid", self.checkpoint, base=base, blocks=blocks, groups=GROUPS)
         self.last, size = cut.store(self.store, f"s-{self.checkpoint}")
         self.spent.job += time.thread_time() - began
         self.spent.sizes.append(size)
-        self.chain.stored(self.checkpoint, self.last.segments)
-        self.backend.confirm(self.checkpoint)
-        self.chain.confirm(self.checkpoint)
+        self.chain.stored(mark, self.last.segments)
+        self.backend.confirm(mark)
+        self.chain.confirm(mark)
+        self.compact()
+
+    def compact(self) -> None:
         io = MeasuredIo(self.spent)
         Compaction(self.chain, self.store, io, GROUPS, Origin()).start(f"m-{self.checkpoint}")
 
@@ -171,7 +178,7 @@ def frames(names: Sequence[str]) -> Iterator[bytes]:
 def full_serialization(subtask: Subtask) -> float:
     """The processor time that writing the whole state takes."""
     began = time.thread_time()
-    for _ in subtask.backend.cut(subtask.checkpoint + 1, full=True):
+    for _ in subtask.backend.cut(mark_of(subtask.checkpoint + 1), full=True):
         pass
     return time.thread_time() - began
 

@@ -61,6 +61,13 @@ def parse_state_backend(text: str) -> str:
     raise ValueError("expected hashmap or rocksdb")
 
 
+def parse_changelog_storage(text: str) -> str:
+    """Where changes are written: the only place that outlives a slot."""
+    if str(text).strip().lower() != "filesystem":
+        raise ValueError("expected filesystem: what is only in memory is lost with its slot")
+    return "filesystem"
+
+
 _STATE_BACKENDS = {
     "hashmap": ("hashmap", "hashmapstatebackend", "hashmapstatebackendfactory"),
     "rocksdb": ("rocksdb", "embeddedrocksdbstatebackend", "embeddedrocksdbstatebackendfactory"),
@@ -239,7 +246,7 @@ CHANGELOG = Option(
 )
 CHANGELOG_STORAGE = Option(
     "state.backend.changelog.storage",
-    one_of("filesystem"),
+    parse_changelog_storage,
     "filesystem",
     ("state.changelog.storage",),
 )

@@ -181,9 +181,11 @@ MEANINGS = {
     ),
     "state.backend.changelog.storage": Meaning(
         "Where they go: the checkpoint directory. Flink's `memory` would lose them with the slot",
+        values="`filesystem`",
     ),
     "penstock.changelog.interval": Meaning(
         "How often they are written; in between they gather",
+        values="duration above 0",
     ),
     "state.backend.type": Meaning(
         "What holds keyed state: live objects in memory, or RocksDB, for state that is larger "
