@@ -22,7 +22,7 @@ from penstock.runtime.in_flight import InFlight
 from penstock.runtime.input_channel import InputChannel
 from penstock.runtime.intake import Intake
 from penstock.runtime.output import Output, OutputChannel
-from penstock.runtime.subtask import Subtask
+from penstock.runtime.stepping import Stepping
 from penstock.testing import local_environment, simulator
 from penstock.testing.event_programs import EventCase
 from penstock.testing.faults import FaultRates
@@ -124,7 +124,7 @@ def a_half_consumed_batch_is_recorded_whole(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def a_cut_is_made_in_the_middle_of_a_record(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Subtask, "_is_between", lambda self: True)
+    patch.setattr(Stepping, "_is_between", lambda self: True)
 
 
 @bug
@@ -160,7 +160,14 @@ def what_still_arrives_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def recording_ends_with_the_first_barrier(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InFlight, "opened", lambda self, channel: None)
+    original = InputGate.cut
+
+    def cut(self: InputGate, in_flight: InFlight, batch: list[Any]) -> None:
+        original(self, in_flight, batch)
+        self._stop_recording()
+        in_flight._open.clear()
+
+    patch.setattr(InputGate, "cut", cut)
 
 
 @bug
@@ -219,13 +226,18 @@ def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPat
     patch.setattr(Barriers, "_time_is_up", time_is_up)
 
 
+RATES = {"the_end_of_input_does_not_end_the_recording": FaultRates()}
+"""Where a bug only shows as a checkpoint that fails, nothing else may be a reason for that."""
+
+
 @pytest.mark.parametrize("name", BUGS)
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     BUGS[name](monkeypatch)
     for seed in range(300):
         try:
-            found = Scenario(seed, MANY_RESTORES, unaligned=True).run().problems()
+            rates = RATES.get(name, MANY_RESTORES)
+            found = Scenario(seed, rates, unaligned=True).run().problems()
         except Exception as error:
             found = [f"{type(error).__name__}: {error}"]
         if found:
