@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration
-from penstock.network.elements import Barrier, EndOfInput
+from penstock.network.elements import Barrier
 from penstock.runtime.barriers import Barriers
 from penstock.runtime.gate import InputGate
 from penstock.runtime.in_flight import InFlight
 from penstock.runtime.input_channel import InputChannel
 from penstock.runtime.intake import Intake
 from penstock.runtime.output import Output, OutputChannel
-from penstock.runtime.subtask import Subtask
+from penstock.runtime.stepping import Stepping
 from penstock.testing import local_environment, simulator
 from penstock.testing.event_programs import EventCase
 from penstock.testing.faults import FaultRates
@@ -124,7 +124,7 @@ def a_half_consumed_batch_is_recorded_whole(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def a_cut_is_made_in_the_middle_of_a_record(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Subtask, "_is_between", lambda self: True)
+    patch.setattr(Stepping, "_is_between", lambda self: True)
 
 
 @bug
@@ -160,18 +160,14 @@ def what_still_arrives_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def recording_ends_with_the_first_barrier(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InFlight, "opened", lambda self, channel: None)
+    original = InputGate.cut
 
+    def cut(self: InputGate, in_flight: InFlight, batch: list[Any]) -> None:
+        original(self, in_flight, batch)
+        self._stop_recording()
+        in_flight._open.clear()
 
-@bug
-def the_end_of_input_does_not_end_the_recording(patch: pytest.MonkeyPatch) -> None:
-    original = InputGate._record
-
-    def record(self: InputGate, channel: Any, element: Any) -> None:
-        if not isinstance(element, EndOfInput):
-            original(self, channel, element)
-
-    patch.setattr(InputGate, "_record", record)
+    patch.setattr(InputGate, "cut", cut)
 
 
 @bug
@@ -187,15 +183,6 @@ def new_records_come_before_those_that_were_under_way(patch: pytest.MonkeyPatch)
         return found
 
     patch.setattr(InputGate, "poll", poll)
-
-
-@bug
-def a_barrier_that_waits_is_not_pulled(patch: pytest.MonkeyPatch) -> None:
-    # The sender is done with the checkpoint, the receiver is not.
-    def pull(self: InFlight, barrier: Barrier) -> None:
-        self._leaving = []
-
-    patch.setattr(InFlight, "pull", pull)
 
 
 @bug

@@ -197,19 +197,22 @@ def test_records_under_way_are_in_the_checkpoint_and_are_asked_about_again():
     with OperatorHarness(build) as harness:
         harness.process(1)
         assert sorted(harness.output) == [1, 10]
-        task = next(t for t in harness._slots.subtasks() if t._async is not None)
-        task._async.queue.add(7, None)
+        steps = [task.stepping for task in harness._slots.subtasks()]
+        waiting = next(step._async for step in steps if step._async is not None)
+        waiting.queue.add(7, None)
         snapshot = harness.snapshot()
         harness.output.clear()
         harness.restore(snapshot)
         assert sorted(harness.output) == [7, 70]
 
 
+@pytest.mark.parametrize("unaligned", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_nothing_is_lost_or_doubled_under_faults(seed):
+def test_nothing_is_lost_or_doubled_under_faults(seed, unaligned):
     with local_environment(seed=seed, faults=FaultRates(crash=0.01, budget=4)) as env:
         env.set_parallelism(2)
         env.enable_checkpointing(20)
+        env.get_checkpoint_config().enable_unaligned_checkpoints(unaligned)
         stream = env.from_collection(range(60)).rebalance()
         asked = AsyncDataStream.unordered_wait(stream, Double(), SECOND, capacity=4)
         found = sorted(asked.execute_and_collect())

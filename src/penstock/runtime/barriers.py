@@ -61,7 +61,8 @@ class Barriers:
         self.suspended: int | None = None
         """The savepoint behind which nothing happens any more."""
         self._given_up = 0
-        self._at_end = False
+        self.at_end = False
+        """Whether its input is over and all is done."""
         self._timed: Trigger | None = None
         self._deadline_ms = 0
         self._unaligned = 0
@@ -76,7 +77,7 @@ class Barriers:
             self._deadline_ms = self._clock.monotonic_ms() + trigger.overtakes_after_ms
         if trigger.checkpoint < self.snapshots.epoch:
             return
-        if self._at_end:
+        if self.at_end:
             self.take(trigger, 0)
             return
         # What was assigned while an older, now abandoned, checkpoint was due counts for this.
@@ -86,7 +87,7 @@ class Barriers:
 
     def ended(self) -> None:
         """The subtask has come to its end, which counts as every later barrier."""
-        self._at_end = True
+        self.at_end = True
         if self.requested is not None:
             self.take(self.requested, 0)
 
@@ -140,7 +141,7 @@ class Barriers:
             self._gate.abort(cause.checkpoint)
         if self.requested is not None and self.requested.checkpoint <= cause.checkpoint:
             self.requested = None
-            if not self._at_end:
+            if not self.at_end:
                 self._assign_late()
 
     def _assign_late(self) -> None:
@@ -159,9 +160,9 @@ class Barriers:
         else:
             self._send(Barrier(checkpoint, confirmed, savepoint, cause.overtakes_after_ms))
         # What has ended has no state any more, only output that is not committed yet.
-        part = [o for o in self._operators if not self._at_end or isinstance(o, RuntimeSink)]
+        part = [o for o in self._operators if not self.at_end or isinstance(o, RuntimeSink)]
         cut = SubtaskSnapshot(
-            self._at_end,
+            self.at_end,
             self._time.watermark,
             alignment_ns=alignment_ns,
             clocks=self._time.snapshot(),
@@ -176,7 +177,7 @@ class Barriers:
 
     def _send(self, barrier: Barrier) -> None:
         """The barrier goes where everything else goes; it may have to overtake later on."""
-        if not self._at_end:
+        if not self.at_end:
             for output in self._outputs:
                 output.control(barrier)
         if self._in_flight is not None:
@@ -190,10 +191,10 @@ class Barriers:
                 waiting = output.waiting()
                 for channel in output.channels:
                     # Where nothing waits behind it, an end of input has left and is enough.
-                    if not self._at_end or channel in waiting:
+                    if not self.at_end or channel in waiting:
                         channel.overtake(barrier)
                         in_flight.add(channel.id, waiting.get(channel, ()))
-            elif not self._at_end:
+            elif not self.at_end:
                 output.control(barrier)
         if intake is None:
             return

@@ -141,7 +141,7 @@ class OperatorHarness:
         # Sources make no watermarks of their own here: it begins where theirs would.
         for task in self._slots.subtasks():
             if task.gate is None:
-                task._work = task.time.advance(timestamp)
+                task.stepping.begin(task.time.advance(timestamp))
         self._run()
 
     def end_input(self) -> None:
