@@ -38,3 +38,5 @@ class CheckpointSettings:
     tolerable_failures: int | None = None
     """Failures in a row that the job bears; None: any number."""
     retention: Retention = Retention.DELETE_ON_CANCELLATION
+    orphan_grace_ms: int = 3_600_000
+    """How long files that nothing refers to are left alone before they are deleted."""

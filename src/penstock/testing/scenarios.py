@@ -3,7 +3,7 @@
     Scenario(4711).run().verify()
 
 `verify` compares what was committed with the program's model and looks for what must not be left
-over. The suite runs a thousand scenarios; `replay` tells the story of one.
+over. The suite runs thousands of scenarios; `replay` tells the story of one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Scenario:
         self.checkpointing = rng.random() < 0.94
         self.at_least_once = self.checkpointing and rng.random() < 0.1
         decided = _rates(rng)
-        self.rates = rates or decided
+        self.rates = rates or replace(decided, twice=_twice(random.Random(seed + 5)))
         self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
         # A seed decides everything, so a configuration file nearby must decide nothing.
         with invoked(Invocation(file={})):
@@ -67,6 +67,7 @@ class Scenario:
                 retained=rng.randrange(1, 4),
                 min_pause_ms=rng.choice((0, 0, 0, 15)),
                 max_concurrent=rng.choice((1, 1, 1, 2, 4)),
+                orphan_grace_ms=random.Random(self.seed + 4).choice((0, 0, 40, 400)),
             )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
@@ -197,6 +198,10 @@ def _state(rng: random.Random) -> StateSettings:
     )
 
 
+def _twice(rng: random.Random) -> float:
+    return rng.choice((0.0, 0.0, 0.02, 0.1))
+
+
 def _rates(rng: random.Random) -> FaultRates:
     if rng.random() < 0.1:
         return FaultRates()
@@ -222,10 +227,9 @@ def _rates(rng: random.Random) -> FaultRates:
 log = logging.getLogger(__name__)
 
 
-def replay(seed: int) -> int:
-    """Run one seed with all its log, and tell its story; 1 if something was wrong."""
+def replay(scenario: Scenario) -> int:
+    """Run a scenario with all its log, and tell its story; 1 if something was wrong."""
     logging.basicConfig(level=logging.WARNING, format="  log: %(message)s")
-    scenario = Scenario(seed)
     problems: list[str]
     try:
         problems = scenario.run().problems()
