@@ -25,7 +25,7 @@ def test_nothing_is_left_and_a_restore_is_whole(seeds: range) -> None:
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [SweepScenario(seed).run() for seed in range(50)]
-    assert sum(scenario.swept > 0 for scenario in scenarios) > 15, "too few leave anything behind"
+    assert sum(scenario.swept > 0 for scenario in scenarios) > 10, "too few leave anything behind"
     restored = [s for s in scenarios if s.swept and s.simulation.restored]
     assert len(restored) > 8, "too few go on from a checkpoint after a sweep"
 

@@ -67,7 +67,7 @@ class Scenario:
                 retained=rng.randrange(1, 4),
                 min_pause_ms=rng.choice((0, 0, 0, 15)),
                 max_concurrent=rng.choice((1, 1, 1, 2, 4)),
-                orphan_grace_ms=random.Random(self.seed + 4).choice((0, 0, 40, 400)),
+                orphan_grace_ms=self.grace_ms(random.Random(self.seed + 4)),
             )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
@@ -90,6 +90,10 @@ class Scenario:
             store=store,
             restart=restart,
         )
+
+    def grace_ms(self, rng: random.Random) -> int:
+        """For how long orphans are left alone; none is needed for a job to be safe."""
+        return rng.choice((0, 0, 40, 400))
 
     def run(self) -> Scenario:
         """Run it to its end."""

@@ -10,6 +10,8 @@ from them to the right result.
 
 from __future__ import annotations
 
+import random
+
 from penstock.checkpoint.handles import OWN
 from penstock.checkpoint.orphans import Live
 from penstock.checkpoint.store import CheckpointStore
@@ -20,7 +22,7 @@ from penstock.testing.takeovers import TakeoverScenario
 
 _GRACE_MS = 60_000
 _TROUBLE = FaultRates(
-    crash_soon=0.1, crash=0.001, expiry=0.005, manifest_error=0.1, storage_error=0.01, budget=15
+    crash_soon=0.1, crash=0.001, expiry=0.02, manifest_error=0.1, storage_error=0.01, budget=15
 )
 """More goes wrong than with the rates of a seed, so that there is something to sweep."""
 
@@ -34,6 +36,14 @@ class SweepScenario(TakeoverScenario):
         """What was wrong after a sweep."""
         self.swept = 0
         """How many files went."""
+
+    def grace_ms(self, rng: random.Random) -> int:
+        # Nobody sweeps while the job runs, so that much is left to be swept afterwards.
+        return 3_600_000
+
+    def _next_takeover(self) -> int:
+        # When there are checkpoints already.
+        return self._ticks + self._rng.randrange(300, 1200)
 
     def took_over(self, driver: Simulation) -> None:
         store = driver.job.store
