@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.handles import OperatorSnapshot
-from penstock.runtime.change_log import LOG, ChangeLog
+from penstock.checkpoint.orphans import LOGGED
+from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.operators import RuntimeKeyedFunction
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.state.generations import Generations
@@ -51,7 +52,7 @@ def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -
     original = RuntimeKeyedFunction.restore
 
     def restore(self: RuntimeKeyedFunction, snapshot: OperatorSnapshot, store: Any) -> None:
-        pieces.extend(handle.path for handle in snapshot.segments if LOG in handle.path)
+        pieces.extend(handle.path for handle in snapshot.segments if LOGGED in handle.path)
         original(self, snapshot, store)
 
     monkeypatch.setattr(RuntimeKeyedFunction, "restore", restore)
@@ -76,7 +77,7 @@ def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
     original = SegmentChain.settle
 
     def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
-        if not any(LOG in handle.path for handle in handles[-1:]):
+        if not any(LOGGED in handle.path for handle in handles[-1:]):
             original(self, mark, handles)
 
     patch.setattr(SegmentChain, "settle", settle)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from seed_frame import Bug
 
+from penstock.checkpoint.handles import MIN_WATERMARK, SubtaskSnapshot
 from penstock.common import Configuration
+from penstock.runtime.windowing.emission import LateRecords
+from penstock.state.hashmap import HashMapBackend
+from penstock.state.timers import TimerQueue
 from penstock.testing import FaultRates, local_environment
 from penstock.testing.event_programs import KINDS, EventCase
 
@@ -14,14 +21,16 @@ CASES = 240
 FAULTS = FaultRates(
     crash=0.001, crash_soon=0.3, storage_error=0.003, expiry=0.001, slow=0.003, budget=4
 )
-
+RESTORES = FaultRates(crash_soon=0.5, crash=0.003, expiry=0.002, budget=8)
+"""So many that most runs go back to a checkpoint."""
 
 restored: list[int] = []
 
 
-def run(case: EventCase, seed: int, faults: FaultRates | bool) -> Counter[object]:
+def run(case: EventCase, seed: int, faults: FaultRates | bool, **settings: str) -> Counter[object]:
     interval = (10, 30, 200)[seed % 3]
-    configuration = Configuration.from_dict({"pipeline.auto-watermark-interval": f"{interval} ms"})
+    settings = {"pipeline.auto-watermark-interval": f"{interval} ms", **settings}
+    configuration = Configuration.from_dict(settings)
     with local_environment(seed, faults, configuration) as env:
         found = Counter(case.build(env).execute_and_collect())
         restored.append(len(env.simulation.restored))
@@ -47,3 +56,87 @@ def test_faults_change_nothing(batch: int) -> None:
 def test_the_cases_are_of_every_kind() -> None:
     kinds = Counter(EventCase.random(seed).kind for seed in range(CASES))
     assert set(kinds) == set(KINDS) and min(kinds.values()) > CASES / 10
+    late = [EventCase.random(seed) for seed in range(CASES)]
+    assert sum(bool(case._late()) for case in late if case.kind == "late") > 15
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+
+def watermarks_are_not_restored(patch: pytest.MonkeyPatch) -> None:
+    original = SubtaskSnapshot.from_json
+
+    def from_json(value: Any) -> SubtaskSnapshot:
+        return replace(original(value), watermark=MIN_WATERMARK)
+
+    patch.setattr(SubtaskSnapshot, "from_json", staticmethod(from_json))
+
+
+def event_timers_are_lost(patch: pytest.MonkeyPatch) -> None:
+    original = HashMapBackend.restore
+
+    def restore(self: HashMapBackend, blocks: Any) -> None:
+        original(self, [block for block in blocks if block.state != "__event_timers"])
+
+    patch.setattr(HashMapBackend, "restore", restore)
+
+
+def timers_that_fired_come_back(patch: pytest.MonkeyPatch) -> None:
+    original = TimerQueue.pop_due
+
+    def pop_due(self: TimerQueue, until: int) -> tuple[int, Any] | None:
+        due = original(self, until)
+        if due is not None:
+            self._changed.discard(due[1])
+        return due
+
+    patch.setattr(TimerQueue, "pop_due", pop_due)
+
+
+def windows_come_back_empty(patch: pytest.MonkeyPatch) -> None:
+    original = HashMapBackend.restore
+
+    def restore(self: HashMapBackend, blocks: Any) -> None:
+        original(self, [block for block in blocks if block.state.startswith("__event_timers")])
+
+    patch.setattr(HashMapBackend, "restore", restore)
+
+
+def late_records_count_twice(patch: pytest.MonkeyPatch) -> None:
+    original = LateRecords.met
+
+    def met(self: LateRecords, *late: Any) -> Any:
+        return [*original(self, *late), *original(self, *late)]
+
+    patch.setattr(LateRecords, "met", met)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        watermarks_are_not_restored,
+        event_timers_are_lost,
+        timers_that_fired_come_back,
+        windows_come_back_empty,
+        late_records_count_twice,
+    ],
+)
+def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A bug may fail every attempt; the faults alone fail fewer than that.
+    few = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "20",
+        "restart-strategy.fixed-delay.delay": "10 ms",
+    }
+    bug(monkeypatch)
+    for seed in range(1000, 1000 + CASES):
+        case = EventCase.random(seed)
+        try:
+            found = run(case, seed, RESTORES, **few)
+        except Exception as error:
+            print(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}")
+            return
+        if found != case.answer():
+            print(f"seed {seed}: {found - case.answer()} and not {case.answer() - found}")
+            return
+    pytest.fail(f"{CASES} seeds did not find it")

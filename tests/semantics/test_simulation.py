@@ -1,9 +1,7 @@
 """A thousand random programs, each run under the simulator with faults, against a plain model.
 
 Every seed must end with the job finished, with exactly the output of the model, and with nothing
-left over. A seed that fails is printed with the command that replays it. More seeds:
-
-    PENSTOCK_SEEDS=100000 pytest tests/semantics/test_simulation.py -n 2
+left over. A seed that fails is printed with the command that replays it.
 """
 
 from __future__ import annotations
@@ -13,33 +11,17 @@ import subprocess
 import sys
 
 import pytest
+from seed_frame import chunks, name_of, verify
 
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.testing.scenarios import Scenario
 
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "1200"))
-CHUNK = 50
-FIRST_SEEDS = range(0, SEEDS, CHUNK)
 
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """A thousand failures on purpose need not be logged."""
-    caplog.set_level("CRITICAL", logger="penstock")
-
-
-@pytest.mark.timeout(CHUNK * 20)
-@pytest.mark.parametrize("first", FIRST_SEEDS)
-def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
-    for seed in range(first, min(first + CHUNK, SEEDS)):
-        try:
-            Scenario(seed).run().verify()
-        except Exception as error:
-            pytest.fail(
-                f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}\n"
-                f"replay it with: python -m penstock.testing {seed}"
-            )
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("seeds", chunks(1200, size=50), ids=name_of)
+def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
+    verify(Scenario, seeds, "plain")
 
 
 def test_the_seeds_reach_what_they_are_meant_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ looks away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from seed_frame import Bug, finds
 
 import penstock.jobmanager.recovery as recovery
 import penstock.jobmanager.retained as retained
@@ -43,11 +43,10 @@ from penstock.testing.scenarios import Scenario
 
 MOST_SEEDS = 400
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, Patch] = {}
+BUGS: dict[str, Bug] = {}
 
 
-def bug(patch: Patch) -> Patch:
+def bug(patch: Bug) -> Bug:
     BUGS[patch.__name__] = patch
     return patch
 
@@ -328,19 +327,7 @@ RATES = {
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_some_seed_finds_the_bug(
-    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("CRITICAL", logger="penstock")
+def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     BUGS[name](monkeypatch)
-    for seed in range(MOST_SEEDS):
-        scenario = Scenario(seed, RATES.get(name))
-        try:
-            found = scenario.run().problems()
-        except Exception as error:
-            found = [f"{type(error).__name__}: {error}"]
-        if found:
-            print(f"seed {seed}: {found[0][:300]}")
-            return
-    pytest.fail(f"{MOST_SEEDS} seeds did not find it")
+    finds(lambda seed: Scenario(seed, RATES.get(name)), MOST_SEEDS)

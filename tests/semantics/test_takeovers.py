@@ -1,14 +1,9 @@
-"""Drivers that take a job over from others that are dead, paused, or still at work.
-
-PENSTOCK_SEEDS=100000 pytest tests/semantics/test_takeovers.py -n 2
-"""
+"""Drivers that take a job over from others that are dead, paused, or still at work."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import pytest
+from seed_frame import Bug, chunks, finds, name_of, verify
 
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.store import CheckpointStore
@@ -18,25 +13,13 @@ from penstock.testing import takeovers
 from penstock.testing.faults import FaultRates
 from penstock.testing.takeovers import Fate, TakeoverScenario
 
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
-CHUNK = 25
 MANY_FAULTS = FaultRates(manifest_error=0.2, crash=0.003, storage_error=0.01, budget=30)
 
 
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures on purpose need not be logged."""
-    caplog.set_level("CRITICAL", logger="penstock")
-
-
-@pytest.mark.timeout(CHUNK * 20)
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_whoever_comes_last_finishes_the_job(first: int) -> None:
-    for seed in range(first, min(first + CHUNK, SEEDS)):
-        try:
-            TakeoverScenario(seed).run().verify()
-        except Exception as error:
-            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("seeds", chunks(600), ids=name_of)
+def test_whoever_comes_last_finishes_the_job(seeds: range) -> None:
+    verify(TakeoverScenario, seeds, "takeover")
 
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
@@ -82,17 +65,7 @@ def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyP
         a_superseded_driver_aborts_the_output_of_its_successor,
     ],
 )
-def test_some_seed_finds_the_bug(
-    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeovers, "_MOST_TICKS", 60_000)
     bug(monkeypatch)
-    for seed in range(300):
-        try:
-            found = TakeoverScenario(seed, MANY_FAULTS).run().problems()
-        except Exception as error:
-            found = [f"{type(error).__name__}: {error}"]
-        if found:
-            print(f"seed {seed}: {found[0][:300]}")
-            return
-    pytest.fail("no seed found it")
+    finds(lambda seed: TakeoverScenario(seed, MANY_FAULTS), 300)

@@ -26,12 +26,13 @@ def test_every_key_reaches_the_coordinator():
         "max-concurrent-checkpoints": "5",
         "tolerable-failed-checkpoints": "6",
         "externalized-checkpoint-retention": "retain-on-cancellation",
+        "orphans.grace-period": "7 s",
     }
     settings = checkpoint_settings({BELOW + key: value for key, value in values.items()})
     retention = Retention.RETAIN_ON_CANCELLATION
     assert settings == CheckpointSettings(
         1000, timeout_ms=2000, retained=3, min_pause_ms=4000, max_concurrent=5,
-        tolerable_failures=6, retention=retention,
+        tolerable_failures=6, retention=retention, orphan_grace_ms=7000,
     )  # fmt: skip
 
 
@@ -41,6 +42,7 @@ def test_every_key_reaches_the_coordinator():
         ("num-retained", "0"),
         ("max-concurrent-checkpoints", "0"),
         ("timeout", "5 ms"),
+        ("orphans.grace-period", "5 ms"),
         ("tolerable-failed-checkpoints", "-2"),
         ("externalized-checkpoint-retention", "perhaps"),
     ],

@@ -219,6 +219,26 @@ def test_a_deletion_that_broke_off_is_an_end_all_the_same(looker, memory):
     assert begin(looker)[1] == 0
 
 
+def test_an_end_whose_answer_was_lost_is_an_end_all_the_same(looker, memory):
+    """The mark is there already, and it is our own."""
+    store, _ = begin(looker)
+    store.complete(metadata(1, segment(store, "a")))
+    store._generations().end(store.generation)
+    store.discard_all()
+    assert memory.files == {}
+
+
+def test_an_end_is_not_repeated_when_somebody_has_come_since(looker, memory):
+    old, _ = begin(looker)
+    old.complete(metadata(1))
+    old._generations().end(old.generation)
+    new, _ = begin(looker)
+    new.complete(metadata(2, segment(new, "new")))
+    with pytest.raises(SupersededError):
+        old.discard_all()
+    assert new.newest()[0].checkpoint == 2
+
+
 def test_the_end_spares_what_a_later_driver_wrote(looker, memory, monkeypatch):
     """The next driver begins while the last one is still deleting."""
     old, _ = begin(looker)

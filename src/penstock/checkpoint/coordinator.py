@@ -222,6 +222,10 @@ class CheckpointCoordinator(Generic[S]):
         """
         return min((pending.base for pending in self.pending.values()), default=None)
 
+    def undecided(self) -> int:
+        """Checkpoints from this one on are under way, or yet to come."""
+        return min(self.pending, default=self._next_id)
+
     def _failed(self, pending: PendingCheckpoint[S], reason: str, now_ms: int) -> None:
         self._history.ended(self._record(pending, CheckpointStatus.FAILED, now_ms, reason))
 

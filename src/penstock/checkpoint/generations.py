@@ -67,7 +67,11 @@ class Generations:
 
         SupersededError if another driver has taken the job over before.
         """
-        if not self._create(f"generation-{mine + 1}", {"ended": True}):
+        mark = f"generation-{mine + 1}"
+        if self._create(mark, {"ended": True}):
+            return
+        # The mark may be our own, by an answer that was lost; then nobody may have come since.
+        if not self._read(mark)["ended"] or self.highest() > mine + 1:
             self.check(mine)
 
     def forget(self, upto: int) -> None:

@@ -12,8 +12,8 @@ FORMAT = 1
 
 
 def seal(content: Any) -> bytes:
-    sealed = {"format": FORMAT, "sha256": _digest(content), "content": content}
-    return json.dumps(sealed, indent=1, sort_keys=True).encode()
+    text = _text(content)
+    return b'{"format": %d, "sha256": "%s", "content": %s}' % (FORMAT, _digest(text).encode(), text)
 
 
 def unseal(data: bytes, path: str) -> dict[str, Any]:
@@ -32,11 +32,15 @@ def unseal(data: bytes, path: str) -> dict[str, Any]:
         )
     if version != FORMAT:
         raise CorruptCheckpointError(f"{path} has format {version!r}, which there is not")
-    if digest != _digest(content):
+    if digest != _digest(_text(content)):
         raise CorruptCheckpointError(f"{path} was altered: its checksum does not match")
     return content  # type: ignore[no-any-return]
 
 
-def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _text(content: Any) -> bytes:
+    # In this form only: it is what the checksum is over, and Python writes no other as fast.
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

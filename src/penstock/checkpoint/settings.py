@@ -40,3 +40,5 @@ class CheckpointSettings:
     retention: Retention = Retention.DELETE_ON_CANCELLATION
     overtakes_after_ms: int | None = None
     """When a checkpoint becomes unaligned, after its trigger; None: never."""
+    orphan_grace_ms: int = 3_600_000
+    """How long files that nothing refers to are left alone before they are deleted."""

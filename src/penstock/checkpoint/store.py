@@ -21,6 +21,7 @@ from penstock.checkpoint.metadata import (
     encode_metadata,
     encode_tombstone,
 )
+from penstock.checkpoint.orphans import Contents
 from penstock.common.filesystem import FileSystem, filesystem_for
 from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, StorageError
 
@@ -161,15 +162,18 @@ class CheckpointStore:
         repeat what that one has committed.
         """
         manifests, problems = self._manifests()
-        generations = {c: m.generation for c, m in manifests.items()}
-        counting = lineage(generations, self._generations().starts(), self.generation)
         passed_over: list[str] = []
-        for checkpoint in sorted({*counting, *problems}, reverse=True):
+        for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
             problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
             if problem is None:
                 return manifests[checkpoint], passed_over
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
         return None, passed_over
+
+    def _counting(self, manifests: Mapping[int, CheckpointMetadata]) -> list[int]:
+        """Those of them that count for this driver, newest first."""
+        generations = {c: m.generation for c, m in manifests.items()}
+        return lineage(generations, self._generations().starts(), self.generation)
 
     def manifests(self) -> list[CheckpointMetadata]:
         """All checkpoints whose manifest can be read."""
@@ -245,6 +249,34 @@ class CheckpointStore:
         fs.delete(f"{root}/chk-{checkpoint}")
         for path in sorted(segments):
             fs.delete(f"{root}/{path}")
+
+    def contents(self) -> Contents:
+        """What is in the directory, for whoever looks for what may be deleted."""
+        fs, root = self._root()
+        # Before the manifests: what is not named by one later was not written in between.
+        segments = tuple(fs.list(f"{root}/shared"))
+        manifests, problems = self._manifests()
+        return Contents(
+            segments,
+            {checkpoint: found.segment_paths() for checkpoint, found in manifests.items()},
+            tuple(self._counting(manifests)),
+            frozenset(self.ids()) - {*manifests, *problems},
+            frozenset(problems),
+        )
+
+    def remove_checkpoint(self, checkpoint: int) -> None:
+        """Delete a checkpoint's folder with all that is in it, whole or not."""
+        fs, root = self._root()
+        folder = f"{root}/chk-{checkpoint}"
+        fs.delete(f"{folder}/_metadata")
+        for name in fs.list(folder):
+            fs.delete(f"{folder}/{name}")
+        fs.delete(folder)
+
+    def remove_segment(self, name: str) -> None:
+        """Delete a segment that nothing refers to."""
+        fs, root = self._root()
+        fs.delete(f"{root}/{segment_path(name)}")
 
     def discard_all(self, named: bool = False) -> None:
         """Delete everything of this job: its id begins anew. Nothing, if it was taken over.

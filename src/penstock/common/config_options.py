@@ -216,6 +216,7 @@ CHECKPOINT_RETENTION = Option(
     one_of("NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"),
     "DELETE_ON_CANCELLATION",
 )
+ORPHAN_GRACE = Option("execution.checkpointing.orphans.grace-period", parse_duration_ms, 3_600_000)
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )

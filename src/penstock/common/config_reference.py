@@ -85,9 +85,11 @@ MEANINGS = {
     "execution.checkpointing.dir": Meaning(
         'Where checkpoints go: a path, `file://`, `s3://bucket/path` (with `pip install "'
         'penstock[s3]"`; address and keys as for any AWS client, for example in '
-        "`AWS_ENDPOINT_URL`), or another object store of fsspec. Driver and slots must see the "
-        "same directory under it. Without it checkpoints are kept in the driver's memory and end "
-        "with it",
+        "`AWS_ENDPOINT_URL`), or another object store of fsspec (`gs://`, `abfs://`). Others, "
+        "`hdfs://` among them, are refused: their clients for Python cannot create a file on the "
+        "condition that there is none, which keeps two drivers apart. Driver and slots must see "
+        "the same directory under it. Without it checkpoints are kept in the driver's memory and "
+        "end with it",
         values="path or URI",
     ),
     "execution.checkpointing.num-retained": Meaning(
@@ -146,6 +148,11 @@ MEANINGS = {
         "fails, or also when it is cancelled. A finished job keeps none",
         values="`NO_EXTERNALIZED_CHECKPOINTS`, `DELETE_ON_CANCELLATION` or "
         "`RETAIN_ON_CANCELLATION`",
+    ),
+    "execution.checkpointing.orphans.grace-period": Meaning(
+        "Files in the job's directory that no checkpoint refers to (left behind by failed "
+        "checkpoints, failed deletions and lost drivers) are deleted when the running driver has "
+        "seen them for so long; at least `1 s`",
     ),
     "execution.state-recovery.path": Meaning(
         "A savepoint or retained checkpoint to begin with: its folder or its `_metadata`. It is "

@@ -10,7 +10,12 @@ from penstock.errors import ProgramError
 
 
 class SinkFunction(ABC):
-    """A sink that is one method. Each subtask has an object of its own."""
+    """A sink that is one method. Each subtask has an object of its own.
+
+    With `CheckpointedFunction` it keeps operator state, and with `CheckpointListener` it hears what
+    became of checkpoints: so it can hold records back until the checkpoint that covers them is
+    complete, and still have them after a failure.
+    """
 
     def open(self, context: WriterContext) -> None:
         """Called once, before the first record; `context` says where it runs."""
@@ -41,12 +46,14 @@ class FunctionSink(Sink):
         self._function = function
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        return _FunctionWriter(self._function, context)
+        return FunctionWriter(self._function, context)
 
 
-class _FunctionWriter(SinkWriter):
+class FunctionWriter(SinkWriter):
+    """Calls the function of one subtask."""
+
     def __init__(self, function: Any, context: WriterContext) -> None:
-        self._function = function
+        self.function = function
         self._context = context
         self._opened = False
         self._is_object = hasattr(function, "invoke")
@@ -68,6 +75,6 @@ class _FunctionWriter(SinkWriter):
             self._call("close")
 
     def _call(self, name: str, *arguments: Any) -> None:
-        method = getattr(self._function, name, None) if self._is_object else None
+        method = getattr(self.function, name, None) if self._is_object else None
         if method is not None:
             method(*arguments)

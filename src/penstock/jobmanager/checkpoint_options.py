@@ -31,8 +31,10 @@ def checkpoint_settings(values: Mapping[str, str]) -> CheckpointSettings:
         options.CHECKPOINT_FAILURES_TOLERABLE.read(values),
         Retention(options.CHECKPOINT_RETENTION.read(values)),
         _overtakes_after_ms(values, mode),
+        options.ORPHAN_GRACE.read(values),
     )
     _at_least(options.CHECKPOINT_TIMEOUT, settings.timeout_ms, 10)
+    _at_least(options.ORPHAN_GRACE, settings.orphan_grace_ms, 1000)
     _at_least(options.CHECKPOINTS_RETAINED, settings.retained, 1)
     _at_least(options.CHECKPOINTS_CONCURRENT, settings.max_concurrent, 1)
     if settings.tolerable_failures is not None:

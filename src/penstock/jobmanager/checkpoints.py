@@ -17,6 +17,7 @@ from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
 from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.orphans import Live
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
@@ -31,6 +32,7 @@ from penstock.jobmanager.recovery import StartPoint
 from penstock.jobmanager.results import ResultGate
 from penstock.jobmanager.retained import Retained
 from penstock.jobmanager.savepoints import SavepointRequest, Savepoints
+from penstock.jobmanager.sweeps import Sweeps
 from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
 
@@ -82,6 +84,7 @@ class Checkpoints:
         self._requests = ManualRequests()
         self._savepoints = Savepoints()
         self._retained = Retained(job.checkpoints.retained)
+        self._sweeps = Sweeps(job, environment)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval = job.checkpoints.interval_ms
         self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
@@ -112,6 +115,7 @@ class Checkpoints:
 
     def attempt_started(self, start: StartPoint) -> None:
         self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
+        self._sweeps.attempt_started(self._clock.monotonic_ms())
         self._trigger_requested()
 
     def attempt_ended(self) -> None:
@@ -142,6 +146,21 @@ class Checkpoints:
             and not self._savepoints.stopping
         ):
             self._trigger()
+        if self._attempt.runs(self._attempt.number):
+            self._sweeps.tick(now_ms, self._live, self._superseded)
+
+    def _live(self) -> Live:
+        """What must not be swept, whatever the manifests say."""
+        coordinator = self._coordinator
+        doubtful = (checkpoint for checkpoint in self.undecided if checkpoint > self.confirmed)
+        undecided = min((coordinator.undecided(), *doubtful))
+        needed = coordinator.needed()
+        needed = self.confirmed if needed is None else min(needed, self.confirmed)
+        return Live(self._attempt.number, undecided, needed, self._retained.ids())
+
+    def _superseded(self, error: Exception) -> None:
+        if self._attempt.runs(self._attempt.number):
+            self._attempt.fail(error)
 
     def _names_of(self, subtasks: set[SubtaskId]) -> str:
         first = min(subtasks)
@@ -175,7 +194,8 @@ class Checkpoints:
                 return
 
     def next_wakeup_ms(self) -> int | None:
-        return self._coordinator.next_wakeup_ms()
+        times = (self._coordinator.next_wakeup_ms(), self._sweeps.next_wakeup_ms())
+        return min((time for time in times if time is not None), default=None)
 
     def finish(self, prepared: list[Committables]) -> None:
         """All input is processed: commit the last output, by one more checkpoint if there are any.

@@ -29,6 +29,10 @@ class Retained:
         """Nobody knows whether this one exists."""
         self._doubtful[metadata.checkpoint] = metadata.segment_paths()
 
+    def ids(self) -> frozenset[int]:
+        """The checkpoints that are known to exist and are to be kept for now."""
+        return frozenset(self._references)
+
     def take_superfluous(self, needed: int | None) -> dict[int, frozenset[str]]:
         """Checkpoints to be deleted now that a newer one is complete, each with its segments.
 

@@ -18,9 +18,8 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.async_queue import AsyncQueue, Call
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.environment import IoExecutor
-from penstock.runtime.operators import RuntimeFunction
+from penstock.runtime.operators import OperatorCut, RuntimeFunction
 from penstock.state.descriptors import ListStateDescriptor
-from penstock.state.segments import GroupBlock
 
 
 class CallExecutor(Protocol):
@@ -127,13 +126,13 @@ class RuntimeAsync(RuntimeFunction):
 
     def open(self) -> None:
         waiting = ListStateDescriptor("__waiting", Types.PICKLED_BYTE_ARRAY())
-        self._waiting = self.operator_state.get_list_state(waiting)
+        self._waiting = self.own.backend.get_list_state(waiting)
         self.restored = list(self._waiting.get() or ())
         super().open()
 
-    def _own_state(self, checkpoint: int) -> list[GroupBlock]:
+    def cut(self, checkpoint: int) -> OperatorCut:
         self._waiting.update(list(self.queue.waiting()))
-        return super()._own_state(checkpoint)
+        return super().cut(checkpoint)
 
     def close(self) -> None:
         for cancel in self._cancels.values():

@@ -11,6 +11,7 @@ from penstock.checkpoint.channel_state import OwnBatch
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.settings import StateSettings
+from penstock.connectors.function_sink import FunctionWriter
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
 from penstock.errors import FailureOrigin, PenstockError
@@ -43,6 +44,7 @@ from penstock.runtime.operators import (
     RuntimeKeyedFunction,
     RuntimeOperator,
     RuntimeSink,
+    RuntimeSinkFunction,
     RuntimeSource,
 )
 from penstock.runtime.output import Output, OutputChannel, Room
@@ -271,6 +273,8 @@ class _Builder:
         if isinstance(spec, SinkOperator):
             report = OperatorReport()
             writer = self._writer(node, spec, subtask, info, holder, report.metrics)
+            if isinstance(writer, FunctionWriter):
+                return RuntimeSinkFunction(node, info, writer, report, clock)
             return RuntimeSink(node, info, writer, report)
         if isinstance(spec, TimestampsOperator):
             return RuntimeOperator(node, info)

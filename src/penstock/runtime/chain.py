@@ -21,11 +21,13 @@ and every line is known to belong to an operator, so an error knows where it cam
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import linecache
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from penstock.common.output_tag import OutputTag
@@ -107,6 +109,17 @@ def compile_chain(
     return _Writer(vertex, operators, exchanges, room, object_reuse, clock).compile()
 
 
+@functools.lru_cache(maxsize=256)
+def _code_of(source: str, name: str) -> tuple[str, CodeType]:
+    """A loop's file name, under which tracebacks show it, and its code.
+
+    The subtasks of a vertex and its later attempts have the same loop: it is compiled once.
+    """
+    filename = f"<chain {next(_numbers)}: {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return filename, compile(source, filename, "exec")
+
+
 class _Writer:
     """Writes the source text, line by line."""
 
@@ -139,10 +152,9 @@ class _Writer:
         # globals, and the text shows exactly what the loops depend on.
         head = f"def make({', '.join(self._text.names)}):"
         source = "\n".join([head, *(f"    {line}" for line in body), f"    return {functions},"])
-        filename = f"<chain {next(_numbers)}: {self._vertex.name}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        filename, code = _code_of(source, self._vertex.name)
         scope: dict[str, Any] = {}
-        exec(compile(source, filename, "exec"), scope)
+        exec(code, scope)
         made = scope["make"](**self._text.names)
         places = {line + 2: place for line, place in self._text.places.items()}
         fire = dict(zip(domains, made[len(loops) : -1], strict=True))

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.checkpoint.handles import OperatorSnapshot
+from penstock.checkpoint.orphans import LOGGED
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import StateError
 from penstock.runtime.environment import IoExecutor
@@ -21,9 +22,6 @@ from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction
 from penstock.state.marks import mark_of
 
 log = logging.getLogger(__name__)
-
-LOG = "-log-"
-"""In the name of a segment: it is a piece of a changelog."""
 
 
 class ChangeLog:
@@ -71,7 +69,7 @@ class ChangeLog:
             groups=operator.groups,
             origin=operator.origin,
         )
-        name = f"{self._name()}{LOG}{self._pieces}"
+        name = f"{self._name()}{LOGGED}{self._pieces}"
 
         def done(result: tuple[OperatorSnapshot, int] | None, error: Exception | None) -> None:
             self._under_way = False

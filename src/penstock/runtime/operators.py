@@ -17,6 +17,7 @@ from penstock.common.clock import Clock
 from penstock.common.keys import NO_GROUP, UNION_GROUP, groups_of_subtask
 from penstock.common.plain import Plain
 from penstock.common.settings import StateSettings
+from penstock.connectors.function_sink import FunctionWriter
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
 from penstock.errors import SinkError, StateError, StorageError
@@ -28,12 +29,6 @@ from penstock.runtime.broadcast_context import (
     ReadingTimerContext,
     WritingContext,
 )
-from penstock.runtime.checkpointed import (
-    CheckpointedFunction,
-    CheckpointListener,
-    FunctionInitializationContext,
-    FunctionSnapshotContext,
-)
 from penstock.runtime.context import (
     ElementContext,
     KeyedTimerService,
@@ -43,6 +38,7 @@ from penstock.runtime.context import (
     Times,
     UnkeyedContext,
 )
+from penstock.runtime.function_state import FunctionState, located, read_segment
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
@@ -50,7 +46,6 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
 from penstock.state.marks import mark_of
-from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.segments import GroupBlock, Origin, decode_segment, encode_segment, origin_of
 from penstock.state.timers import TimerQueue
 
@@ -106,11 +101,6 @@ def _state_of(block: GroupBlock) -> tuple[str, str]:
     return block.state, block.kind
 
 
-def located(operator: str, error: StateError) -> StateError:
-    """The error with the operator whose state it is."""
-    return StateError(f"operator {operator!r}: {error.message}")
-
-
 class RuntimeOperator:
     """One operator of one subtask; this one is stateless."""
 
@@ -155,12 +145,10 @@ class RuntimeFunction(RuntimeOperator):
         self.origin = Origin(info.subtask, info.parallelism)
         broadcasts = isinstance(self.operator, BroadcastProcessOperator)
         names = self.operator.states if isinstance(self.operator, BroadcastProcessOperator) else ()
-        self.operator_state = OperatorStateBackend(names)
-        self.broadcast = self.operator_state.broadcast if broadcasts else None
+        self.own = FunctionState(self.operator.function, node.name, self.origin, clock, names)
+        self.broadcast = self.own.backend.broadcast if broadcasts else None
         self._clock = clock
-        self._restored = False
         self._opened = False
-        self._undecided: set[int] = set()
 
     def element_context(self) -> Any:
         """What a function with a context is called with for records of the first input."""
@@ -175,53 +163,27 @@ class RuntimeFunction(RuntimeOperator):
         return self.element_context()
 
     def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
-        self._restored = True
-        handles = [handle for handle in snapshot.segments if handle.first_group < 0]
-        self.operator_state.restore([_read(handle, store) for handle in handles], self.origin)
+        self.own.restore(snapshot, store)
 
     def cut(self, checkpoint: int) -> OperatorCut:
         return OperatorCut(
             self.node.uid,
             checkpoint,
             self.node.name,
-            own=tuple(self._own_state(checkpoint)),
+            own=self.own.cut(checkpoint),
             origin=self.origin,
         )
 
-    def _own_state(self, checkpoint: int) -> list[GroupBlock]:
-        """The operator state, after the function has put into it what it wants to keep."""
-        function = self.operator.function
-        if isinstance(function, CheckpointListener):
-            self._undecided.add(checkpoint)
-        try:
-            if isinstance(function, CheckpointedFunction):
-                context = FunctionSnapshotContext(checkpoint, self._clock.now_ms())
-                function.snapshot_state(context)
-            return self.operator_state.blocks()
-        except StateError as error:
-            raise located(self.node.name, error) from error
-        except Exception as error:
-            message = f"snapshot_state raised {type(error).__name__}: {error}"
-            raise located(self.node.name, StateError(message)) from error
-
     def confirm(self, checkpoint: int) -> None:
-        if checkpoint in self._undecided:
-            # Confirming is repeated, in case a message was lost; the function hears it once.
-            self._undecided = {c for c in self._undecided if c > checkpoint}
-            self.operator.function.notify_checkpoint_complete(checkpoint)
+        self.own.confirm(checkpoint)
 
     def abort(self, checkpoint: int) -> None:
-        if checkpoint in self._undecided:
-            self._undecided.discard(checkpoint)
-            self.operator.function.notify_checkpoint_aborted(checkpoint)
+        self.own.abort(checkpoint)
 
     def open(self) -> None:
         function = self.operator.function
         context = OperatorContext(self.node.name, self.info, self.backend, self.report)
-        if isinstance(function, CheckpointedFunction):
-            function.initialize_state(
-                FunctionInitializationContext(self.operator_state, context, self._restored)
-            )
+        self.own.initialize(context)
         opener = getattr(function, "open", None)
         if opener is not None and self.operator.method is not None:
             opener(context)
@@ -260,7 +222,7 @@ class RuntimeKeyedFunction(RuntimeFunction):
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
         for handle in keyed:
             if handle.overlaps(self.groups):
-                data = _read(handle, store)
+                data = read_segment(handle, store)
                 try:
                     origin_of(data).check_backend(self.origin.backend)
                     self.state.restore(decode_segment(data, self.groups))
@@ -330,12 +292,6 @@ class RuntimeKeyedFunction(RuntimeFunction):
             self.state.close()
 
 
-def _read(handle: SegmentHandle, store: SegmentStore) -> bytes:
-    data = store.read_segment(handle.path)
-    handle.verify(data)
-    return data
-
-
 class RuntimeSource(RuntimeOperator):
     """A source's reader in a subtask."""
 
@@ -399,6 +355,44 @@ class RuntimeSink(RuntimeOperator):
 
     def close(self) -> None:
         self.writer.close()
+
+
+class RuntimeSinkFunction(RuntimeSink):
+    """A user function as a sink, with the state that it keeps itself."""
+
+    def __init__(
+        self,
+        node: StreamNode,
+        info: SubtaskInfo,
+        writer: FunctionWriter,
+        report: OperatorReport,
+        clock: Clock,
+    ) -> None:
+        super().__init__(node, info, writer, report)
+        self._origin = Origin(info.subtask, info.parallelism)
+        self.own = FunctionState(writer.function, node.name, self._origin, clock)
+
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
+        self.own.restore(snapshot, store)
+
+    def open(self) -> None:
+        self.own.initialize(OperatorContext(self.node.name, self.info, None, self.report))
+        super().open()
+
+    def cut(self, checkpoint: int) -> OperatorCut:
+        cut = super().cut(checkpoint)
+        if not checkpoint:
+            # The end of a job without checkpoints: there is nothing that state would be for.
+            return cut
+        own = self.own.cut(checkpoint)
+        return replace(cut, name=self.node.name, own=own, origin=self._origin)
+
+    def confirm(self, checkpoint: int) -> None:
+        super().confirm(checkpoint)
+        self.own.confirm(checkpoint)
+
+    def abort(self, checkpoint: int) -> None:
+        self.own.abort(checkpoint)
 
 
 class _Prepared:

@@ -7,15 +7,13 @@ checkpoints. So nothing is logged ahead and nothing is synchronised.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from penstock.common.settings import StateSettings
 from penstock.errors import ConfigurationError, StateError
+from penstock.state.rocks_folders import OwnedFolder
 
 _SMALLEST_BUFFER = 64 << 10
 _BLOOM_BITS = 10
@@ -92,14 +90,12 @@ class RocksDatabase:
         _tune(options, settings)
         options.enable_statistics()
         try:
-            if settings.local_dir is not None:
-                Path(settings.local_dir).mkdir(parents=True, exist_ok=True)
-            folder = tempfile.mkdtemp(prefix="penstock-rocksdb-", dir=settings.local_dir)
+            folder = OwnedFolder(settings.local_dir)
         except OSError as error:
             raise ConfigurationError(
                 f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
             ) from error
-        db: Any = Rdict(folder, options)
+        db: Any = Rdict(folder.path, options)
         # Also where nobody closes it, because its slot was given up.
         self._remove = weakref.finalize(self, _discard, db, folder)
         unlogged: Any = WriteOptions()
@@ -149,12 +145,12 @@ class RocksDatabase:
         self._remove()
 
 
-def _discard(db: Any, folder: str) -> None:
+def _discard(db: Any, folder: OwnedFolder) -> None:
     # In this order: RocksDB writes what it holds when it goes, and tries for seconds where the
     # folder is gone already.
     with contextlib.suppress(Exception):
         db.close()
-    shutil.rmtree(folder, ignore_errors=True)
+    folder.remove()
 
 
 def _tune(options: Any, settings: StateSettings) -> None:

@@ -1,18 +1,31 @@
-"""Replay one seed of the suite and tell what happened: `python -m penstock.testing 4711`."""
+"""Replay one seed of the suite and tell what happened: `python -m penstock.testing 4711 stop`."""
 
 from __future__ import annotations
 
 import sys
 
-from penstock.testing.scenarios import replay
+from penstock.testing.rescales import RescaleScenario
+from penstock.testing.scenarios import Scenario, replay
+from penstock.testing.stops import StopScenario
+from penstock.testing.sweeps import SweepScenario
+from penstock.testing.takeovers import TakeoverScenario
+
+_KINDS: dict[str, type[Scenario]] = {
+    "plain": Scenario,
+    "takeover": TakeoverScenario,
+    "rescale": RescaleScenario,
+    "stop": StopScenario,
+    "sweep": SweepScenario,
+}
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 1 if the result was wrong, 2 if the arguments were."""
-    if len(arguments) != 1 or not arguments[0].isdigit():
-        print("usage: python -m penstock.testing SEED", file=sys.stderr)
+    seed, kind = (*arguments, "plain")[:2] if arguments else ("", "")
+    if len(arguments) > 2 or not seed.isdigit() or kind not in _KINDS:
+        print(f"usage: python -m penstock.testing SEED [{'|'.join(_KINDS)}]", file=sys.stderr)
         return 2
-    return replay(int(arguments[0]))
+    return replay(_KINDS[kind](int(seed)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 A case is a list of timestamped events with bounded disorder, a kind of window and a parallelism;
 its answer does not depend on the order in which records of different keys meet, nor on failures.
+Where records come too late a watermark follows every record, on one way to every window: so which
+ones are late is known too.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
+from penstock.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    OutputTag,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.window import (
     EventTimeSessionWindows,
@@ -22,8 +30,9 @@ from penstock.datastream.window import (
 )
 
 _KEYS = "abcde"
-KINDS = ("tumbling", "sliding", "session", "timer", "join")
+KINDS = ("tumbling", "sliding", "session", "timer", "join", "late")
 """What a case may be about."""
+_LATE = OutputTag("late")
 
 
 class _Bounds:
@@ -41,6 +50,16 @@ class _Later(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         yield ctx.get_current_key(), timestamp
+
+
+class _AtOnce(WatermarkGenerator):
+    """Nothing may be out of order."""
+
+    def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
+        output.emit_watermark(timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """All is said with the records."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +93,14 @@ class EventCase:
         """The program; event time moves while it runs, since records come at a rate."""
         events = self.events
         env.set_parallelism(self.parallelism)
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(
-            Duration.of_millis(self.disorder)
-        ).with_timestamp_assigner(lambda value, _: value[1])
+        strategy = self._strategy().with_timestamp_assigner(lambda value, _: value[1])
         source = DataGeneratorSource(lambda n: events[n], len(events), rate)
         # One reader: two would each see a part, and the slower one decide over lateness.
         stream = env.from_source(source, strategy, "events").set_parallelism(1)
+        if self.kind == "late":
+            windows = stream.key_by(lambda value: value[0]).window(self._assigner())
+            summed = windows.side_output_late_data(_LATE).apply(_Bounds())
+            return summed.union(summed.get_side_output(_LATE))
         keyed = stream.rebalance().map(lambda value: value).key_by(lambda value: value[0])
         if self.kind == "timer":
             return keyed.process(_Later())
@@ -90,9 +111,14 @@ class EventCase:
             return joined.process(lambda left, right: (left[2], right[2]))
         return keyed.window(self._assigner()).apply(_Bounds())
 
+    def _strategy(self) -> WatermarkStrategy:
+        if self.kind == "late":
+            return WatermarkStrategy.for_generator(_AtOnce)
+        return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(self.disorder))
+
     def _assigner(self) -> Any:
         size, slide = Time.milliseconds(self.size), Time.milliseconds(self.slide)
-        if self.kind == "tumbling":
+        if self.kind in ("tumbling", "late"):
             return TumblingEventTimeWindows.of(size)
         if self.kind == "sliding":
             return SlidingEventTimeWindows.of(size, slide)
@@ -106,19 +132,31 @@ class EventCase:
             pairs = itertools.product(self.events, self.events)
             return Counter((left[2], right[2]) for left, right in pairs if self._meet(left, right))
         sums: dict[tuple[str, int, int], int] = {}
-        parts = self._sessions() if self.kind == "session" else self._fixed()
+        late = self._late() if self.kind == "late" else []
+        parts = self._sessions() if self.kind == "session" else self._fixed(late)
         for key, start, end, number in parts:
             sums[key, start, end] = sums.get((key, start, end), 0) + number
-        return Counter((*window, total) for window, total in sums.items())
+        windows = Counter((*window, total) for window, total in sums.items())
+        return windows + Counter(late)
+
+    def _late(self) -> list[tuple[str, int, int]]:
+        """The events whose window had passed when they came."""
+        found, watermark = [], 0
+        for event in self.events:
+            end = event[1] - event[1] % self.size + self.size
+            if end - 1 <= watermark:
+                found.append(event)
+            watermark = max(watermark, event[1])
+        return found
 
     def _meet(self, left: tuple[str, int, int], right: tuple[str, int, int]) -> bool:
         close = -self.slide <= right[1] - left[1] <= self.size
         return left[0] == right[0] and left[2] % 2 == 0 and close
 
-    def _fixed(self) -> list[tuple[str, int, int, int]]:
-        slide = self.size if self.kind == "tumbling" else self.slide
+    def _fixed(self, late: list[tuple[str, int, int]]) -> list[tuple[str, int, int, int]]:
+        slide = self.slide if self.kind == "sliding" else self.size
         found = []
-        for key, at, number in self.events:
+        for key, at, number in [event for event in self.events if event not in late]:
             start = at - at % slide
             while start > at - self.size:
                 found.append((key, start, start + self.size, number))

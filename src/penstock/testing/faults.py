@@ -1,9 +1,10 @@
 """Faults: which kinds there are, how many a run may have, and storage that suffers from them.
 
 A storage operation may fail and have done nothing, fail and have done everything, fail and be done
-*later*, be torn in the middle of a write, or be the last thing that its process does. What a
-process has written and not synced is lost with the process, in part or as a whole. A file that is
-open stays open under its new name, or under none, as on any POSIX file system.
+*later*, be done *twice* (a client that heard no answer asks again, and gets the second one), be
+torn in the middle of a write, or be the last thing that its process does. What a process has
+written and not synced is lost with the process, in part or as a whole. A file that is open stays
+open under its new name, or under none, as on any POSIX file system.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class FaultRates:
     storage_error: float = 0.0
     manifest_error: float = 0.0
     """Errors where a checkpoint's manifest is written or abandoned, which decides over it."""
+    twice: float = 0.0
+    """What changes files is done twice, and the second answer counts."""
     storage_crash: float = 0.0
     crash_at: int | None = None
     """In the storage operation of a slot with this number, counted over the run, it dies."""
@@ -44,7 +47,7 @@ class FaultRates:
     freeze: float = 0.0
     lost_frame: float = 0.0
     slow: float = 0.0
-    """Messages between two ends stand still for a while."""
+    """Messages between two ends, or the storage for one process, stand still for a while."""
     budget: int = 0
     """Faults in one run; after that everything goes well, so that the run ends."""
 
@@ -108,6 +111,9 @@ class FaultyFileSystem(MemoryFileSystem):
         errors = self._rates.storage_error + (self._rates.manifest_error if decides else 0.0)
         if self._rng.random() < errors:
             self._err(what, action, late)
+        if late is not None and self._rates.twice and self._rng.random() < self._rates.twice:
+            self.budget.spend(f"twice: {what}")
+            action()
         return action()
 
     def random_below(self, limit: int) -> int:

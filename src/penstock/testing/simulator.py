@@ -31,11 +31,10 @@ from penstock.jobmanager.results import Deliver
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.messages import Complete, Deploy
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
+from penstock.testing.mishaps import MASTER, Mishaps
 from penstock.testing.simulated import SimulatedClock, SimulatedIo, SimulatedProcess
 
 MAX_TICKS = 200_000
-_STALL = 8_000
-"""The longest time, in milliseconds, for which messages stand still."""
 
 
 class Simulation:
@@ -72,13 +71,14 @@ class Simulation:
         self.trace: list[str] = []
         self.ticks = 0
         self._letters: dict[tuple[int, int], deque[Any]] = {}
-        self._stalled: dict[Any, int] = {}
-        self._crash_tick = 0
+        self.stalled: dict[tuple[str, Any], int] = {}
+        """Until when what does not happen, by its kind and whose it is."""
+        self._mishaps = Mishaps(self)
         self._program = pickle_graph(job.graph)
         self.master = JobMaster(job, self)
         if filesystem is not None:
             filesystem.armed = True
-            filesystem.later = lambda act: self._at(self.rng.randrange(1, 3000), act)
+            filesystem.later = lambda act: self.at(self.rng.randrange(1, 3000), act)
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
@@ -91,7 +91,7 @@ class Simulation:
             if any(snapshot.in_flight for snapshot in message.restored.values()):
                 self.restored_in_flight.add(message.attempt)
         if isinstance(message, Complete) and self.rng.random() < self.rates.crash_soon:
-            self._crash_tick = self.ticks + self.rng.randrange(1, 150)
+            self._mishaps.crash_tick = self.ticks + self.rng.randrange(1, 150)
 
     def launch(self, launch: int) -> None:
         def start() -> None:
@@ -99,16 +99,16 @@ class Simulation:
                 process = SimulatedProcess(self, launch, slot, self._program)
                 self.processes[launch, slot] = process
 
-        self._at(self.rng.randrange(1, 200), start)
+        self.at(self.rng.randrange(1, 200), start)
 
     def cancel_launch(self, launch: int, after_ms: int) -> None:
-        self._at(after_ms + self.rng.randrange(0, 4000), lambda: self._end_launch(launch))
+        self.at(after_ms + self.rng.randrange(0, 4000), lambda: self._end_launch(launch))
 
     def _end_launch(self, launch: int) -> None:
         for key in [key for key in self.processes if key[0] == launch]:
             if self.processes[key].frozen:
                 # A frozen process is not reached by the kill; it may wake up as a zombie.
-                self._at(self.rng.randrange(0, 30_000), lambda k=key: self._kill(k))  # type: ignore[misc]
+                self.at(self.rng.randrange(0, 30_000), lambda k=key: self._kill(k))  # type: ignore[misc]
             else:
                 self._kill(key)
         self.master.launch_ended(launch, None)
@@ -135,7 +135,7 @@ class Simulation:
 
     def send_frame(self, sender: SimulatedProcess, receiver: tuple[int, int], frame: Frame) -> None:
         if self.budget.left > 0 and self.rng.random() < self.rates.lost_frame:
-            self._fault(f"lost a frame {frame[:6]}")
+            self.fault(f"lost a frame {frame[:6]}")
             return
         pair = (sender.key, receiver)
         if pair not in self.network:
@@ -179,27 +179,31 @@ class Simulation:
     def tick(self) -> None:
         """Let one thing happen. Between ticks the job may be looked at and cancelled."""
         self.ticks += 1
-        self._maybe_break()
+        self._mishaps.happen()
         actions = self._possible()
         # Now and then time passes although something could be done: delays of every length.
         if not actions or self.rng.random() < self.pace:
             self._pass_time(bool(actions))
             return
-        name, action, process = actions[self.rng.randrange(len(actions))]
-        self.trace.append(name)
-        self._act(action, process)
+        kind, target = actions[self.rng.randrange(len(actions))]
+        self.trace.append(f"{kind} {target}")
+        self._act(kind, target)
 
-    def _act(self, action: Callable[[], None], process: SimulatedProcess | None) -> None:
+    def _act(self, kind: str, target: Any) -> None:
+        # The driver is replaced as a whole; in the middle of an operation only slots die.
+        dies = kind in ("turn", "down", "storage") and target != MASTER
+        process = self.processes[target] if dies else None
         if self.filesystem is not None:
             self.filesystem.may_crash = process is not None
         try:
-            action()
+            _ACTIONS[kind](self, target)
         except SimulatedCrash:
             assert process is not None
-            self._crash(process)
+            self.crash(process)
             return
         if process is not None:
-            self._check_credits(process)
+            if kind == "turn":
+                self._check_credits(process)
             if process.host.left:
                 self._gone(process)
 
@@ -214,47 +218,53 @@ class Simulation:
                 batches = sum(element.__class__ is list for element in receiver.queue)
                 assert batches <= most, f"{channel} holds {batches} buffers, its credits are {most}"
 
-    def _possible(self) -> list[tuple[str, Callable[[], None], SimulatedProcess | None]]:
-        actions: list[tuple[str, Callable[[], None], SimulatedProcess | None]] = []
+    def _possible(self) -> list[tuple[str, Any]]:
+        """What could happen next: its kind, and whose it is. Asked for at every tick."""
+        actions: list[tuple[str, Any]] = []
         for key, process in self.processes.items():
-            if process.to_master and self._moves((key, "up")):
-                actions.append((f"{key} to master", lambda p=process: self._to_master(p), None))  # type: ignore[misc]
+            if process.to_master:
+                actions.append(("up", key))
             if process.frozen:
                 continue
-            if process.from_master and self._moves((key, "down")):
-                actions.append(
-                    (f"master to {key}", lambda p=process: self._from_master(p), process)  # type: ignore[misc]
-                )
+            if process.from_master:
+                actions.append(("down", key))
             if process.io.queue:
-                actions.append((f"{key} io", lambda p=process: self._process_io(p), process))  # type: ignore[misc]
+                actions.append(("storage", key))
             if process.awake:
-                actions.append((f"{key} turn", process.turn, process))
-        for pair, frames in self.network.items():
-            if frames and pair[1] in self.processes and self._moves(pair):
-                actions.append((f"frame {pair}", lambda p=pair: self._frame(p), None))  # type: ignore[misc]
+                actions.append(("turn", key))
         actions.extend(
-            (f"letter of {key}", lambda k=key: self._letter(k), None)  # type: ignore[misc]
-            for key in self._letters
+            ("frame", pair)
+            for pair, frames in self.network.items()
+            if frames and pair[1] in self.processes
         )
+        actions.extend(("letter", key) for key in self._letters)
         if self.io.queue:
-            actions.append(("master io", self.io.run_one, None))
+            actions.append(("storage", MASTER))
+        if self.stalled:
+            now = self.clock.now
+            actions = [way for way in actions if self.stalled.get(way, 0) <= now]
         return actions
 
-    def _moves(self, way: Any) -> bool:
-        return not self._stalled or self._stalled.get(way, 0) <= self.clock.now
+    def _turn(self, key: tuple[int, int]) -> None:
+        self.processes[key].turn()
 
-    def _to_master(self, process: SimulatedProcess) -> None:
-        message = process.to_master.popleft()
+    def _up(self, key: tuple[int, int]) -> None:
+        message = self.processes[key].to_master.popleft()
         self.trace.append(type(message).__name__)
-        self.master.handle(process.key[0], message)
+        self.master.handle(key[0], message)
         if self.rng.random() < 0.3:
             self.master.client_moved()
 
-    def _from_master(self, process: SimulatedProcess) -> None:
+    def _down(self, key: tuple[int, int]) -> None:
+        process = self.processes[key]
         process.host.handle(process.from_master.popleft())
         process.awake = True
 
-    def _process_io(self, process: SimulatedProcess) -> None:
+    def _storage(self, key: tuple[int, int]) -> None:
+        if key == MASTER:
+            self.io.run_one()
+            return
+        process = self.processes[key]
         process.io.run_one()
         process.awake = True
 
@@ -274,12 +284,12 @@ class Simulation:
 
     # --- time ---------------------------------------------------------------------------------
 
-    def _at(self, delay_ms: int, action: Callable[[], object]) -> None:
+    def at(self, delay_ms: int, action: Callable[[], object]) -> None:
         self.later.append((self.clock.now + delay_ms, len(self.trace), action))
 
     def _pass_time(self, busy: bool) -> None:
         times = [time for time, _, _ in self.later]
-        times.extend(self._stalled.values())
+        times.extend(self.stalled.values())
         wakeup = self.master.next_wakeup_ms()
         if wakeup is not None:
             times.append(wakeup)
@@ -295,7 +305,7 @@ class Simulation:
         self.trace.append(f"time {self.clock.now}")
         due = [entry for entry in self.later if entry[0] <= self.clock.now]
         self.later = [entry for entry in self.later if entry[0] > self.clock.now]
-        self._stalled = {w: until for w, until in self._stalled.items() if until > self.clock.now}
+        self.stalled = {w: until for w, until in self.stalled.items() if until > self.clock.now}
         if self.filesystem is not None:
             self.filesystem.may_crash = False
         for _, _, action in due:
@@ -310,62 +320,18 @@ class Simulation:
 
     # --- faults -------------------------------------------------------------------------------
 
-    def _maybe_break(self) -> None:
-        if self.budget.left <= 0 or not self.processes:
-            return
-        rates = self.rates
-        chance = self.rng.random()
-        if chance < rates.crash or self.ticks == self._crash_tick:
-            process = self._any_process()
-            self._fault(f"killed slot {process.key}")
-            self._crash(process)
-        elif chance < rates.crash + rates.freeze:
-            process = self._any_process()
-            if not process.frozen:
-                self._fault(f"froze slot {process.key}")
-                process.frozen = True
-                self._at(self.rng.randrange(1, 40_000), lambda: self._thaw(process))
-        elif chance < rates.crash + rates.freeze + rates.slow:
-            self._stall()
-        elif chance < rates.crash + rates.freeze + rates.slow + rates.expiry:
-            self._expire()
-
-    def _stall(self) -> None:
-        ways: list[Any] = [pair for pair, frames in self.network.items() if frames]
-        ways += [(key, way) for key in self.processes for way in ("up", "down")]
-        way = self.rng.choice(ways)
-        self._fault(f"messages stand still: {way}")
-        # Mostly short, now and then longer than any timeout.
-        longest = self.rng.choice((50, 500, _STALL, 3 * _STALL))
-        self._stalled[way] = self.clock.now + self.rng.randrange(1, longest)
-
-    def _expire(self) -> None:
-        # As if the clock of the JobMaster had run faster: any moment may be too late.
-        checkpoints = self.master._checkpoints
-        waiting = [p.id for p in checkpoints._coordinator.pending.values() if not p.writing]
-        if waiting:
-            self._fault(f"gave checkpoint {waiting[0]} up")
-            checkpoints._abort(waiting[0], "simulated: it expired")
-
-    def _any_process(self) -> SimulatedProcess:
-        return self.processes[self.rng.choice(sorted(self.processes))]
-
-    def _thaw(self, process: SimulatedProcess) -> None:
-        process.frozen = False
-        process.awake = True
-
-    def _fault(self, what: str) -> None:
+    def fault(self, what: str) -> None:
         self.budget.spend(f"tick {self.ticks}: {what}")
 
-    def _crash(self, process: SimulatedProcess) -> None:
+    def crash(self, process: SimulatedProcess) -> None:
         """The process dies; what it had sent may or may not arrive."""
         launch = process.key[0]
         self._kill(process.key)
         if self.rng.random() < 0.9:
             # The cluster notices, at once or after a while; the siblings live on until told.
             delay = self.rng.randrange(0, 2000)
-            self._at(delay, lambda: self.master.launch_ended(launch, PenstockError("killed")))
-        self._at(self.rng.randrange(2000, 6000), lambda: self._end_launch(launch))
+            self.at(delay, lambda: self.master.launch_ended(launch, PenstockError("killed")))
+        self.at(self.rng.randrange(2000, 6000), lambda: self._end_launch(launch))
 
     def _kill(self, key: tuple[int, int]) -> None:
         process = self.processes.pop(key, None)
@@ -394,4 +360,14 @@ class Simulation:
         self.processes.pop(process.key, None)
         self._unreachable(process.key)
         if not any(key[0] == launch for key in self.processes):
-            self._at(self.rng.randrange(0, 50), lambda: self.master.launch_ended(launch, None))
+            self.at(self.rng.randrange(0, 50), lambda: self.master.launch_ended(launch, None))
+
+
+_ACTIONS: dict[str, Callable[[Simulation, Any], None]] = {
+    "turn": Simulation._turn,
+    "up": Simulation._up,
+    "down": Simulation._down,
+    "storage": Simulation._storage,
+    "frame": Simulation._frame,
+    "letter": Simulation._letter,
+}

@@ -100,7 +100,11 @@ class TakeoverScenario(Scenario):
             self._paused[len(self.drivers) - 1] = self._ticks + pause
         self.drivers.append(after)
         self.simulation = after
+        self.took_over(after)
         after.master.start()
+
+    def took_over(self, driver: Simulation) -> None:
+        """A driver has the job, and has not begun."""
 
     def next_job(self) -> Job:
         """The program that the next driver runs."""

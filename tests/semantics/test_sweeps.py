@@ -1,0 +1,101 @@
+"""After the grace period exactly that is left which a retained checkpoint refers to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from seed_frame import Bug, chunks, finds, name_of, verify
+
+from penstock.checkpoint import orphans, sweeping
+from penstock.testing import simulator
+from penstock.testing.faults import FaultRates
+from penstock.testing.scenarios import Scenario
+from penstock.testing.sweeps import SweepScenario
+
+RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.003, budget=12)
+
+
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+def test_nothing_is_left_and_a_restore_is_whole(seeds: range) -> None:
+    verify(SweepScenario, seeds, "sweep")
+
+
+def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
+    scenarios = [SweepScenario(seed).run() for seed in range(50)]
+    assert sum(scenario.swept > 0 for scenario in scenarios) > 10, "too few leave anything behind"
+    restored = [s for s in scenarios if s.swept and s.simulation.restored]
+    assert len(restored) > 8, "too few go on from a checkpoint after a sweep"
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+
+def what_is_referred_to_is_swept(patch: pytest.MonkeyPatch) -> None:
+    original = orphans.orphans
+
+    def blind(contents: Any, live: Any, retained: int) -> Any:
+        nothing = dict.fromkeys(contents.checkpoints, frozenset())
+        return original(replace(contents, checkpoints=nothing), live, retained)
+
+    patch.setattr(sweeping, "orphans", blind)
+
+
+def checkpoints_under_way_are_swept(patch: pytest.MonkeyPatch) -> None:
+    original = orphans.orphans
+
+    def hasty(contents: Any, live: Any, retained: int) -> Any:
+        return original(contents, replace(live, undecided=1 << 62), retained)
+
+    patch.setattr(sweeping, "orphans", hasty)
+
+
+def merged_segments_are_swept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orphans, "_MERGED", "-no-such-thing")
+
+
+def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
+    original = orphans.orphans
+
+    def greedy(contents: Any, live: Any, retained: int) -> Any:
+        return original(contents, replace(live, needed=1 << 62, known=frozenset()), 0)
+
+    patch.setattr(sweeping, "orphans", greedy)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        what_is_referred_to_is_swept,
+        checkpoints_under_way_are_swept,
+        merged_segments_are_swept,
+        what_slots_build_upon_is_swept,
+    ],
+)
+def test_some_seed_finds_what_is_swept_by_mistake(
+    bug: Bug, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
+    bug(monkeypatch)
+    finds(lambda seed: Scenario(seed, RESTORES), 400)
+
+
+def orphans_are_left(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orphans, "_SEGMENT", orphans.re.compile(r"(\d+)-(\d+)-(.+-merged)"))
+
+
+def tombstones_are_left(patch: pytest.MonkeyPatch) -> None:
+    original = orphans.orphans
+
+    def careful(contents: Any, live: Any, retained: int) -> Any:
+        return original(replace(contents, others=frozenset()), live, retained)
+
+    patch.setattr(sweeping, "orphans", careful)
+
+
+@pytest.mark.parametrize("bug", [orphans_are_left, tombstones_are_left])
+def test_some_seed_finds_what_is_left(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug(monkeypatch)
+    finds(SweepScenario, 200)
