@@ -15,6 +15,7 @@ from penstock.common.plain import Plain
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
+from penstock.jobmanager.committing import Committables
 from penstock.jobmanager.deployment import deployments
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.observations import Observations
@@ -80,7 +81,7 @@ class Attempt:
         """Whether all input is processed."""
         return len(self._at_end) == self._subtasks
 
-    def prepared_output(self) -> list[dict[str, tuple[Plain, ...]]]:
+    def prepared_output(self) -> list[Committables]:
         """What subtasks that are at their end had yet to commit."""
         return list(self._at_end.values())
 
@@ -142,6 +143,7 @@ class Attempt:
         self._credits.emitted(message)
 
     def _acknowledged(self, message: Acknowledge) -> None:
+        self._observations.acknowledged(message)
         self._checkpoints.acknowledged(message)
 
     def _declined(self, message: Decline) -> None:

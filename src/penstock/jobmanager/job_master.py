@@ -8,6 +8,9 @@ environment. So a simulation can drive it exactly as a cluster does.
         ^                                  ^  failure |   | failure
         +---- relaunch (a slot is gone) ---+- in place+---+
 
+A change of parallelism is a relaunch too, from a checkpoint that was taken for it
+(`penstock.jobmanager.live_rescale`).
+
 Nothing of an old attempt counts: messages carry their attempt, slots carry their launch.
 """
 
@@ -33,6 +36,7 @@ from penstock.jobmanager.client_credits import ClientCredits
 from penstock.jobmanager.endings import HOPELESS, as_penstock, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.live_rescale import LiveRescale, RescaleRequest
 from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.observations import Observations
 from penstock.jobmanager.phases import Phase
@@ -56,10 +60,10 @@ class JobMaster:
         self.notes: list[str] = []
         self._environment = environment
         self._clock = environment.clock
-        self._graph = job.graph
-        self._slots = Slots(environment, self._graph)
+        self._slots = Slots(environment, job)
         self._credits = ClientCredits(environment, self._slots)
         self._checkpoints = Checkpoints(job, environment, self)
+        self._rescale = LiveRescale(environment, self._checkpoints, self)
         self._phase = Phase.CREATED
         self._deadline: int | None = None
         self._number = job.attempts_before
@@ -103,6 +107,13 @@ class JobMaster:
             reason = f"no savepoint was taken: the job is {self._final.value}"
             request.answer(None, CheckpointError(reason))
 
+    def rescale(self, request: RescaleRequest) -> None:
+        """Go on in another layout, from a checkpoint; refused, the job goes on as it is.
+
+        It waits for a job that is starting.
+        """
+        self._rescale.ask(request)
+
     def client_moved(self) -> None:
         """The client took values, or may have: let sinks send on if it keeps up."""
         self._credits.client_moved()
@@ -127,7 +138,7 @@ class JobMaster:
 
     def _launch_slots(self) -> None:
         self._enter(Phase.LAUNCHING, self.job.timeouts.registration)
-        self._slots.start()
+        self._slots.start(self.job)
         self._observe()
 
     def launch_ended(self, launch: int, error: BaseException | None) -> None:
@@ -185,7 +196,7 @@ class JobMaster:
             self.notes.append(note)
         self._checkpoints.restored(start)
         self._credits.begin()
-        self._observations.forget_reports()
+        self._observations.functions_begin()
         self._observe()
         self._current = Attempt(
             self.job,
@@ -207,6 +218,7 @@ class JobMaster:
             self._enter(Phase.RUNNING, None)
             self._set_status(JobStatus.RUNNING)
             self._checkpoints.attempt_started(current.start)
+            self._rescale.attempt_runs()
             current.begin()
             self.checkpoint_over()
 
@@ -242,6 +254,41 @@ class JobMaster:
         for align in self._observations.misaligned(self._clock.now_ms()):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
 
+    # --- another layout -----------------------------------------------------------------------
+
+    def runs_now(self) -> bool:
+        """Whether an attempt runs, or is only to be waited for."""
+        return self._phase is Phase.RUNNING
+
+    def hindrance(self) -> str | None:
+        """Why no attempt will be held at a checkpoint any more."""
+        if self._final is not None:
+            return f"it is {self._final.value.lower()}"
+        return "it has come to its end" if self.runs_now() and self._attempt.at_end else None
+
+    def relaunch_as(self, job: Job) -> None:
+        """Every subtask stands still at a complete checkpoint: go on from there as `job`."""
+        self._attempt.close()
+        self._lay_out(job)
+        self._set_status(JobStatus.RESTARTING)
+        # Processes that end by themselves are warm for the next launch.
+        self.tell_all(Leave(self.job.timeouts.stop))
+        self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
+
+    def _go_back(self, error: PenstockError) -> None:
+        """The new slots do not all run: the old layout, from the same checkpoint."""
+        log.warning("the job goes back to the parallelism that it had: %s", error)
+        self._attempt_ended()
+        self._lay_out(self._rescale.way_back())
+        self._rescale.over(f"it went back to how it ran before: {error.summary()}")
+        self._unlaunch()
+
+    def _lay_out(self, job: Job) -> None:
+        self.job = job
+        self._checkpoints.lay_out(job)
+        self._observations.carry()
+        self._restart_at = self._clock.monotonic_ms()
+
     # --- the end of the input -----------------------------------------------------------------
 
     def checkpoint_over(self) -> None:
@@ -257,6 +304,7 @@ class JobMaster:
         """Let every slot go, then be `final`."""
         self._final, self.error = final, error
         self._attempt_ended()
+        self._rescale.over(f"it is {final.value.lower()}")
         if not self._slots.launched:
             self._ended()
         elif final is JobStatus.FINISHED:
@@ -292,6 +340,9 @@ class JobMaster:
         if self._phase is Phase.STOPPING:
             if slot_lost:
                 self._unlaunch()
+            return
+        if self._rescale.moving and not isinstance(error, SupersededError):
+            self._go_back(error)
             return
         self._attempt_ended()
         self._failures += 1
@@ -383,12 +434,13 @@ class JobMaster:
         elif self._phase is Phase.STOPPING:
             self._unlaunch()
         elif self._phase is Phase.UNLAUNCHING:
-            if self._slots.launched and self._final is JobStatus.FINISHED:
+            asked_only = self._final is JobStatus.FINISHED or self._rescale.moving
+            if self._slots.launched and asked_only:
                 self._slots.cancel(0)
             self._unlaunched()
         elif self._phase is Phase.LAUNCHING:
             lost = SlotLostError(
-                f"{self._slots.missing} of {self._graph.slots} slots did not start within "
+                f"{self._slots.missing} of {self.job.graph.slots} slots did not start within "
                 f"{self.job.timeouts.registration / 1000:g} s; are the cluster's cores busy with "
                 "other work?"
             )

@@ -13,6 +13,7 @@ from penstock.jobmanager.alignment import Alignment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.liveness import Liveness, liveness_of
 from penstock.network.messages import (
+    Acknowledge,
     Align,
     AtEnd,
     Channel,
@@ -20,6 +21,9 @@ from penstock.network.messages import (
     SubtaskMetrics,
     SubtaskReport,
 )
+
+EARLIER = -1
+"""Stands for the vertex in reports of subtasks of an earlier layout."""
 
 
 class Observations:
@@ -29,6 +33,8 @@ class Observations:
         self.reports: dict[SubtaskId, SubtaskReport] = {}
         """What user functions registered, by subtask; of the attempt before until one runs."""
         self._final: set[SubtaskId] = set()
+        self._at_cut: dict[SubtaskId, SubtaskReport] = {}
+        self._carried: list[SubtaskReport] = []
         self._liveness: Liveness
         self._alignment: Alignment
         self.begin(job, attempt, (), 0)
@@ -40,10 +46,19 @@ class Observations:
             self._liveness.heard(slot, now_ms)
         self._alignment = Alignment(job.graph, attempt)
 
-    def forget_reports(self) -> None:
-        """Functions begin anew."""
-        self.reports.clear()
+    def functions_begin(self) -> None:
+        """Functions begin anew; what is carried over counts on."""
+        self.reports = {SubtaskId(EARLIER, i): r for i, r in enumerate(self._carried)}
+        self._carried = []
         self._final.clear()
+        self._at_cut.clear()
+
+    def carry(self) -> None:
+        """The next attempt goes on where this one was held: accumulators count on."""
+        earlier = [report for subtask, report in self.reports.items() if subtask.vertex == EARLIER]
+        cut = [SubtaskReport((), r.accumulators, r.tags) for r in self._at_cut.values()]
+        self._carried = [*(self._carried or earlier), *cut]
+        self._at_cut.clear()
 
     def heard(self, slot: int, now_ms: int) -> None:
         """A slot is alive."""
@@ -56,6 +71,11 @@ class Observations:
             if subtask not in self._final:
                 self.reports[SubtaskId(*subtask)] = report
         return self._liveness.heartbeat(message, now_ms)
+
+    def acknowledged(self, message: Acknowledge) -> None:
+        """A subtask has done its part of a checkpoint, and perhaps says what it had by then."""
+        if message.report is not None:
+            self._at_cut[SubtaskId(*message.subtask)] = message.report
 
     def at_end(self, message: AtEnd) -> None:
         """A subtask has said its last word."""

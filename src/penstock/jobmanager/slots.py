@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
+from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.environment import JobMasterEnvironment
+from penstock.jobmanager.job import Job
 from penstock.network.messages import Leave, Register
 
 
 class Slots:
     """The slots that a JobMaster speaks to, launch after launch."""
 
-    def __init__(self, environment: JobMasterEnvironment, graph: ExecutionGraph) -> None:
+    def __init__(self, environment: JobMasterEnvironment, job: Job) -> None:
         self._environment = environment
-        self._graph = graph
+        self._job = job
         self._unanswered: set[int] = set()
         self.launch = 0
         """The number of the newest launch."""
@@ -30,18 +31,19 @@ class Slots:
     @property
     def complete(self) -> bool:
         """Whether every slot is there."""
-        return self.launched and len(self.registered) == self._graph.slots
+        return self.launched and len(self.registered) == self._job.graph.slots
 
     @property
     def missing(self) -> int:
-        return self._graph.slots - len(self.registered)
+        return self._job.graph.slots - len(self.registered)
 
-    def start(self) -> None:
-        """Have the cluster start new ones."""
+    def start(self, job: Job) -> None:
+        """Have the cluster start new ones, as many as `job` needs."""
+        self._job = job
         self.launch += 1
         self.launched = True
         self.registered.clear()
-        self._environment.launch(self.launch)
+        self._environment.launch(self.launch, job)
 
     def register(self, message: Register) -> None:
         self.registered[message.slot] = (message.host, message.pid)
@@ -69,7 +71,7 @@ class Slots:
             self.tell(slot, message)
 
     def tell_subtask(self, subtask: SubtaskId, message: Any) -> None:
-        self.tell(self._graph.slot_of(subtask), message)
+        self.tell(self._job.graph.slot_of(subtask), message)
 
     def ask_all(self, message: Any) -> None:
         """Tell all, and wait for an answer of each."""

@@ -45,6 +45,8 @@ class Barrier:
     confirmed: int
     """The newest checkpoint that was complete when this one was triggered."""
     savepoint: SavepointTarget | None = None
+    holds: bool = False
+    """Whoever has done its part does nothing more, unless the checkpoint is given up."""
 
 
 @dataclass(frozen=True)

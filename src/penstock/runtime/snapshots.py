@@ -13,7 +13,7 @@ from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import SavepointTarget
-from penstock.network.messages import Acknowledge, Decline
+from penstock.network.messages import Acknowledge, Decline, SubtaskReport
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeOperator
@@ -56,10 +56,12 @@ class Snapshots:
         operators: list[RuntimeOperator],
         snapshot: SubtaskSnapshot,
         savepoint: SavepointTarget | None = None,
+        report: SubtaskReport | None = None,
     ) -> None:
         """Cut `operators` here and now; `snapshot` says what else is known of the subtask.
 
         For a savepoint all state is written, to its own place, and nothing is built upon it.
+        A `report` goes with the acknowledgement.
         """
         clock = self._environment.clock
         started = clock.monotonic_ns()
@@ -95,7 +97,7 @@ class Snapshots:
                 timed = replace(snapshot, sync_ns=sync_ns, async_ns=async_ns)
                 if savepoint is None:
                     self._stored(checkpoint, result)
-                self._acknowledge(checkpoint, result, timed)
+                self._acknowledge(checkpoint, result, timed, report)
 
         self._environment.io.submit(lambda: self._write(checkpoint, cuts, store), done)
 
@@ -120,10 +122,16 @@ class Snapshots:
             if operator.node.uid in result.operators:
                 operator.stored(checkpoint, result.operators[operator.node.uid])
 
-    def _acknowledge(self, checkpoint: int, result: _Stored, snapshot: SubtaskSnapshot) -> None:
+    def _acknowledge(
+        self,
+        checkpoint: int,
+        result: _Stored,
+        snapshot: SubtaskSnapshot,
+        report: SubtaskReport | None,
+    ) -> None:
         whole = replace(snapshot, operators=result.operators, size=result.size)
         self._environment.tell(
-            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments)
+            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments, report)
         )
 
     def _name(self, checkpoint: int, uid: str) -> str:

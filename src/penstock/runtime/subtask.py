@@ -513,15 +513,17 @@ class Subtask:
             writer.flush()
         if not self.at_end:
             for output in self.outputs:
-                output.control(Barrier(checkpoint, confirmed, savepoint))
+                output.control(Barrier(checkpoint, confirmed, savepoint, cause.holds))
         # What has ended has no state any more, only output that is not committed yet.
         part = [o for o in self.operators if not self.at_end or isinstance(o, RuntimeSink)]
         clocks = () if self._event_clock is None else self._event_clock.snapshot()
         cut = SubtaskSnapshot(
             self.at_end, self._watermark, alignment_ns=alignment_ns, clocks=clocks
         )
-        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint)
-        if savepoint is not None and savepoint.stop and checkpoint > self._given_up:
+        report = self.report() if cause.holds else None
+        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint, report)
+        stops = cause.holds or (savepoint is not None and savepoint.stop)
+        if stops and checkpoint > self._given_up:
             self._suspended = checkpoint
 
     def confirm(self, checkpoint: int) -> None:
