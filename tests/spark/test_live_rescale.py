@@ -10,20 +10,20 @@ from planned_driver import PlannedDriver
 CLUSTER = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m"}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
     acts = ["rescale 2", "rescale 3", "rescale 1"]
     settings = {**CLUSTER, "state.backend.type": backend}
     with PlannedDriver(tmp_path, 1, acts, **settings) as driver:
-        now = driver.wait_for(lambda now: len(now.get("widths", ())) == 4, "three changes", 200)
+        now = driver.wait_for(lambda now: len(now.get("widths", ())) == 4, "three changes", 400)
         assert now["widths"] == [1, 2, 3, 1], "slots before and after each"
         assert now["done"] == acts
         assert (now["attempt"], now["restarts"]) == (4, 0)
         assert driver.finish()["records"] > 500
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_too_few_cores_are_no_harm(tmp_path: Path) -> None:
     with PlannedDriver(tmp_path, 1, ["rescale 5"], **CLUSTER) as driver:
         driver.wait_for(lambda now: now.get("refused"), "the refusal")

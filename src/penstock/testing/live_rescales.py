@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from penstock.errors import RescaleError
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.jobmanager.live_rescale import RescaleRequest
+from penstock.jobmanager.live_rescale import RescaleRequest, same_layout
 from penstock.testing.rescales import RescaleScenario
 from penstock.testing.simulator import MAX_TICKS
 from penstock.testing.takeovers import Fate
@@ -94,6 +94,6 @@ class LiveRescaleScenario(RescaleScenario):
             problems += [problem for problem in found if problem is not None]
         if self.unanswered:
             problems.append(f"{self.unanswered} requests were never answered")
-        if self.simulation.master.job.graph is not self._layout_now:
+        if not same_layout(self.simulation.master.job.graph, self._layout_now):
             problems.append("the job does not run in the layout that it was said to")
         return problems
