@@ -135,7 +135,7 @@ class Checkpoints:
         self._ended()
         self._requests.fail_all("the attempt ended")
         self._savepoints.fail_all("the attempt ended")
-        self._holding.failed("the attempt ended")
+        self._holding.failed("the attempt ended before its checkpoint was complete")
 
     def lay_out(self, job: Job) -> None:
         """The attempt ended at a checkpoint that held it; the next runs `job`, another layout.

@@ -303,8 +303,8 @@ class JobMaster:
     def _end(self, final: JobStatus, error: PenstockError | None = None) -> None:
         """Let every slot go, then be `final`."""
         self._final, self.error = final, error
-        self._attempt_ended()
         self._rescale.over(f"it is {final.value.lower()}")
+        self._attempt_ended()
         if not self._slots.launched:
             self._ended()
         elif final is JobStatus.FINISHED:
