@@ -216,6 +216,12 @@ class CheckpointFormatError(StorageError):
     code = "CHECKPOINT_FORMAT"
 
 
+class RescaleError(PenstockError):
+    """A running job does not change its parallelism; it goes on as before."""
+
+    code = "RESCALE"
+
+
 class ControlError(PenstockError):
     """A running job could not be reached, or refused what was asked of it."""
 

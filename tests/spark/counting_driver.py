@@ -158,7 +158,8 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def main(options: dict[str, Any]) -> None:
+def start(options: dict[str, Any]) -> JobClient:
+    """Start the job."""
     folder = Path(options["folder"])
     env = environment(
         options["parallelism"], folder / "checkpoints", "200 ms", settings=options["settings"]
@@ -167,11 +168,11 @@ def main(options: dict[str, Any]) -> None:
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "ticks")
     stream = stream.key_by(key_of).process(Count()).map(as_line)
     stream.sink_to(FileSink.for_row_format(str(folder / "out")).build())
-    report(env.execute_async("counting"))
+    return env.execute_async("counting")
 
 
-def report(job: JobClient) -> None:
-    """Say how the job is until it has ended."""
+def report(job: JobClient, more: Callable[[], dict[str, Any]] = dict) -> None:
+    """Say how the job is until it has ended, and what there is `more` to say."""
     result = job.get_job_execution_result()
     context = SparkContext._active_spark_context
     said: dict[str, Any] = {}
@@ -185,6 +186,7 @@ def report(job: JobClient) -> None:
             "completed": progress.completed_checkpoints,
             "slots": [pid for _, pid in progress.slots.values()],
             "application": context.applicationId if context is not None else "",
+            **more(),
         }
         if done:
             said["ended"] = job.get_job_status().result().value
@@ -195,4 +197,4 @@ def report(job: JobClient) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    report(start(json.loads(sys.argv[1])))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import deque
+from pathlib import Path
 
 import cloudpickle
 import pytest
@@ -31,6 +33,9 @@ from penstock.network.messages import (
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.slot import Slot
 from penstock.state.choice import make_backend
+
+# Tests import the modules beside this file by name.
+sys.path.insert(0, str(Path(__file__).parent))
 
 # On a busy machine an example may take long without anything being wrong.
 hypothesis_settings.register_profile("no deadline", deadline=None)

@@ -62,7 +62,7 @@ def test_help_lists_every_command(call):
     ("arguments", "message"),
     [
         (["rnu"], "no command 'rnu'; did you mean run?"),
-        (["xyz"], "no command 'xyz'; there are run, info, list, savepoint, stop, cancel, state, "),
+        (["xyz"], "no command 'xyz'; there are run, info, list, savepoint, stop, rescale, "),
         (["run"], "Missing argument 'JOB'."),
         (["run", "gone.py"], "File 'gone.py' does not exist."),
         (["run", "--config", "gone.yaml", "job.py"], "File 'gone.yaml' does not exist."),

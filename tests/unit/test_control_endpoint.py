@@ -105,6 +105,16 @@ def test_a_job_is_stopped_and_listed(running: RunningJob, tmp_path: Path) -> Non
     assert "FINISHED" in CliRunner().invoke(penstock, ["list", "--all"]).output
 
 
+def test_a_job_is_rescaled(running: RunningJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rescale", "endless", "-p", "3"]) == 0
+    assert {vertex.parallelism for vertex in running.graph.vertices} == {3}
+    assert run(["rescale", "endless", "-p", "999"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "999 is not between 1 and its max parallelism 128" in line
+    assert run(["rescale", "endless", "-p", "0"]) == 2
+    assert not running.get_job_execution_result().done()
+
+
 def test_a_job_is_cancelled(running: RunningJob) -> None:
     assert run(["cancel", "endless"]) == 0
     assert running.get_job_status().result(60).name == "CANCELED"

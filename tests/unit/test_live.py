@@ -85,7 +85,7 @@ def shown_text(graph, mode, terminal, monkeypatch, **changes):
 
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=120)
-    with live.shown(mode, graph, progress, console):
+    with live.shown(mode, lambda: graph, progress, console):
         if mode != "off":
             assert asked.wait(10)
     return out.getvalue()

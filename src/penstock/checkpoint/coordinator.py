@@ -93,6 +93,10 @@ class CheckpointCoordinator(Generic[S]):
         if self._settings.interval_ms is not None:
             self._next_due_ms = now_ms + self._settings.interval_ms
 
+    def lay_out(self, subtasks: Iterable[S]) -> None:
+        """From the next attempt on these take part in checkpoints."""
+        self._subtasks = frozenset(subtasks)
+
     def attempt_ended(self, now_ms: int) -> list[int]:
         """Nothing triggers any more; the ids of checkpoints under way, which are now undecided."""
         undecided = list(self.pending)

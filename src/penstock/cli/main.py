@@ -18,6 +18,7 @@ COMMANDS = (
     "list",
     "savepoint",
     "stop",
+    "rescale",
     "cancel",
     "state",
     "config",

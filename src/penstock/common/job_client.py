@@ -59,6 +59,15 @@ class JobClient(ABC):
         """
 
     @abstractmethod
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Go on at another parallelism, from a checkpoint that is taken for it.
+
+        Done when the job runs there. Operators that set a parallelism of their own keep it.
+        InvalidParallelismError, ProgramError or RescaleError says why it cannot be; the job goes
+        on as before then. It needs checkpoints, and counts as no failure.
+        """
+
+    @abstractmethod
     def get_checkpoint_history(self) -> list[Any]:
         """The last checkpoints, oldest first (`penstock.checkpoint.history.CheckpointRecord`)."""
 

@@ -14,8 +14,7 @@ from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
 from penstock.datastream.python_dependencies import python_files
 from penstock.errors import ConfigurationError, ProgramError
-from penstock.graph.execution_graph import build_execution_graph
-from penstock.graph.job_graph import build_job_graph
+from penstock.graph.blueprint import Blueprint
 from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
@@ -41,13 +40,13 @@ def assemble(
     chaining = options.OPERATOR_CHAINING.read(values)
     stream_graph = program.stream_graph()
     _check_declarations(program, stream_graph, values)
-    graph = build_job_graph(stream_graph, name or DEFAULT_JOB_NAME, chaining)
+    blueprint = Blueprint(stream_graph, name or DEFAULT_JOB_NAME, chaining)
     checkpoints = checkpoint_settings(values)
     files = (*python_files(values), *cached_files)
     ships = files or options.PYTHON_REQUIREMENTS.read(values) is not None
     return Job(
         job_id,
-        build_execution_graph(graph),
+        blueprint.laid_out(),
         _runtime(values, checkpoints),
         checkpoints,
         _store(values, checkpoints, job_id),
@@ -65,6 +64,7 @@ def assemble(
         given_id is not None,
         files,
         options.PYTHON_EXECUTABLE.read(values),
+        blueprint,
     )
 
 

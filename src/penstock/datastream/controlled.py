@@ -58,11 +58,21 @@ def commands(jobs: Jobs) -> dict[str, Callable[[Mapping[str, Any]], Mapping[str,
         ended.result()
         return {"path": path}
 
+    def rescale(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        found(asked).rescale(int(asked["parallelism"])).result()
+        return {}
+
     def cancel(asked: Mapping[str, Any]) -> Mapping[str, Any]:
         found(asked).cancel().result()
         return {}
 
-    return {"list": list_jobs, "savepoint": savepoint, "stop": stop, "cancel": cancel}
+    return {
+        "list": list_jobs,
+        "savepoint": savepoint,
+        "stop": stop,
+        "rescale": rescale,
+        "cancel": cancel,
+    }
 
 
 def _described(job_id: str, runner: Runner) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.metrics import MetricReading
-from penstock.errors import CheckpointError, ProgramError
+from penstock.errors import CheckpointError, PenstockError, ProgramError
 
 if TYPE_CHECKING:
     # Building a program needs no network: it is imported when a job is submitted.
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.graph.execution_graph import SubtaskId
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmanager.job import Job
+    from penstock.jobmanager.live_rescale import RescaleRequest
     from penstock.jobmanager.manual_requests import Answer
     from penstock.jobmanager.progress import Progress
     from penstock.jobmanager.savepoints import SavepointRequest
@@ -51,6 +52,8 @@ class Runner(Protocol):
     def trigger_checkpoint(self, answer: Answer) -> None: ...
 
     def savepoint(self, request: SavepointRequest) -> None: ...
+
+    def rescale(self, request: RescaleRequest) -> None: ...
 
 
 class RunningJob(JobClient):
@@ -125,6 +128,25 @@ class RunningJob(JobClient):
             # Slots may have other working directories.
             whole = directory if "://" in directory else os.path.abspath(directory)
             self._runner.savepoint(SavepointRequest(whole, answer, stop, drain))
+        return CompletableFuture.following(asked, lambda ended: ended.result())
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        from penstock.jobmanager.live_rescale import RescaleRequest
+
+        asked: Future[None] = Future()
+
+        def answer(error: PenstockError | None) -> None:
+            if error is None:
+                asked.set_result(None)
+            else:
+                asked.set_exception(error)
+
+        try:
+            graph = self._runner.job.at(parallelism)
+        except PenstockError as error:
+            answer(error)
+        else:
+            self._runner.rescale(RescaleRequest(graph, answer))
         return CompletableFuture.following(asked, lambda ended: ended.result())
 
     def get_checkpoint_history(self) -> list[CheckpointRecord[SubtaskId]]:

@@ -29,10 +29,13 @@ _REFRESH_SECONDS = 0.5
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
+Graph = Callable[[], JobGraph]
+"""The program as it runs now: its parallelism may change."""
+
 
 @contextlib.contextmanager
 def shown(
-    mode: str, graph: JobGraph, progress: Callable[[], Progress], console: Console | None = None
+    mode: str, graph: Graph, progress: Callable[[], Progress], console: Console | None = None
 ) -> Iterator[None]:
     """Show the job while the block runs: `mode` is auto, table, lines or off."""
     console = console or Console(stderr=True)
@@ -61,43 +64,45 @@ def shown(
 
 
 def _as_table(
-    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+    console: Console, graph: Graph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
     before, seen_at = progress(), time.monotonic()
-    laid_out = build_execution_graph(graph)
     # What is left on the screen at the end is the last picture, not an empty place.
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             ended = stop.wait(_REFRESH_SECONDS)
             now, after = time.monotonic(), progress()
-            rates = vertex_rates(graph, before, after, now - seen_at)
+            now_graph = graph()
+            rates = vertex_rates(now_graph, before, after, now - seen_at)
+            laid_out = build_execution_graph(now_graph)
             held = standing(laid_out, after.metrics, int(time.time() * 1000))
-            live.update(picture(graph.name, rates, after, held), refresh=True)
+            live.update(picture(now_graph.name, rates, after, held), refresh=True)
             if ended:
                 return
             before, seen_at = after, now
 
 
 def _in_notebook(
-    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+    console: Console, graph: Graph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
     place = NotebookPicture()
     before, seen_at, ended = progress(), time.monotonic(), False
     while not ended:
         ended = stop.wait(_REFRESH_SECONDS)
         now, after = time.monotonic(), progress()
-        place.draw(picture(graph.name, vertex_rates(graph, before, after, now - seen_at), after))
+        rates = vertex_rates(graph(), before, after, now - seen_at)
+        place.draw(picture(graph().name, rates, after))
         before, seen_at = after, now
 
 
 def _as_lines(
-    console: Console, graph: JobGraph, progress: Callable[[], Progress], stop: threading.Event
+    console: Console, graph: Graph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
     before, seen_at, pause = progress(), time.monotonic(), _FIRST_LINE_SECONDS
     while not stop.wait(pause):
         now, after = time.monotonic(), progress()
-        rates = vertex_rates(graph, before, after, now - seen_at)
-        console.print(line(graph.name, rates, after), soft_wrap=True, highlight=False)
+        rates = vertex_rates(graph(), before, after, now - seen_at)
+        console.print(line(graph().name, rates, after), soft_wrap=True, highlight=False)
         before, seen_at = after, now
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 

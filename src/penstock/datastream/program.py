@@ -9,12 +9,13 @@ from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.collection import CollectionSource
 from penstock.errors import ProgramError
 from penstock.graph.operators import SinkOperator, SourceOperator
-from penstock.graph.partitioning import (
-    ForwardPartitioning,
-    Partitioning,
-    RebalancePartitioning,
+from penstock.graph.partitioning import Partitioning
+from penstock.graph.stream_graph import (
+    StreamEdge,
+    StreamGraph,
+    StreamNode,
+    implied_partitioning,
 )
-from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Program:
         return len(self.nodes) + 1
 
     def change(self, node_id: int, **changes: Any) -> None:
+        if "parallelism" in changes:
+            changes["own_parallelism"] = True
         self.nodes[node_id] = replace(self.nodes[node_id], **changes)
 
     def stream_graph(self) -> StreamGraph:
@@ -81,6 +84,7 @@ class Program:
                 current._partitioning(upstream, target),
                 upstream.input,
                 upstream.tag,
+                upstream.partitioning is None,
             )
             for target, upstreams in current.inputs.items()
             for upstream in upstreams
@@ -100,7 +104,7 @@ class Program:
                 empty[node] = records
                 continue
             source = SourceOperator(CollectionSource.of_pickled(records.values))
-            nodes[node] = replace(nodes[node], operator=source, parallelism=1)
+            nodes[node] = replace(nodes[node], operator=source, parallelism=1, own_parallelism=True)
             inputs[node] = ()
         return replace(self, nodes=nodes, inputs=inputs, caches=empty)
 
@@ -137,5 +141,4 @@ class Program:
     def _partitioning(self, upstream: Upstream, target: int) -> Partitioning:
         if upstream.partitioning is not None:
             return upstream.partitioning
-        same = self.nodes[upstream.node].parallelism == self.nodes[target].parallelism
-        return ForwardPartitioning() if same else RebalancePartitioning()
+        return implied_partitioning(self.nodes[upstream.node], self.nodes[target])

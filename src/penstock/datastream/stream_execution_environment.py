@@ -113,13 +113,12 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
         need(watermark_strategy, WatermarkStrategy, "from_source()")
-        parallelism = self.get_parallelism()
-        return self._source(source, source_name, type_info, parallelism, watermark_strategy)
+        return self._source(source, source_name, type_info, strategy=watermark_strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in a folder."""
         source = FilesSource([file_path], LineFormat(charset_name))
-        return self._source(source, "Text File", None, self.get_parallelism())
+        return self._source(source, "Text File", None)
 
     def socket_text_stream(
         self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
@@ -138,7 +137,7 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
         source: Source,
         name: str,
         type_info: TypeInformation | None,
-        parallelism: int,
+        parallelism: int | None = None,
         strategy: WatermarkStrategy | None = None,
     ) -> DataStream:
         if strategy == WatermarkStrategy.no_watermarks():
@@ -147,9 +146,10 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
             self._program.next_id(),
             f"Source: {name}",
             SourceOperator(source, strategy),
-            parallelism,
+            parallelism or self.get_parallelism(),
             self.get_max_parallelism(),
             output_type=type_info,
+            own_parallelism=parallelism is not None,
         )
         return DataStream(self, (Upstream(self._program.add(node, ()), None),))
 
@@ -161,7 +161,7 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
 
         job = self._submit(job_name, None)[0]
         mode = options.PROGRESS.read(self._values())
-        with shown(mode, job.graph, job.progress):
+        with shown(mode, lambda: job.graph, job.progress):
             return job.result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:

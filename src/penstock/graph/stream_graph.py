@@ -48,6 +48,8 @@ class StreamNode:
     """The types of its side outputs, as far as those who read them declared one."""
     generated_uid: bool = False
     """Whether the uid was not given by the program's author."""
+    own_parallelism: bool = False
+    """Whether the parallelism is the operator's own, and not the job's."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class StreamEdge:
     """Which input of `target` it feeds, where that has two."""
     tag: str | None = None
     """The side output of `source` that it carries; None: the main output."""
+    implied: bool = False
+    """Whether nobody chose the partitioning: it follows from the parallelisms of the two ends."""
 
     @property
     def identity(self) -> str:
@@ -88,9 +92,9 @@ class StreamGraph:
         if not any(isinstance(node.operator, SinkOperator) for node in nodes):
             raise ProgramError("the program has no sink: add one, for example .print()")
         for node in nodes:
-            _check_parallelism(node)
+            check_parallelism(node)
         ordered = sorted(nodes, key=lambda node: node.id)
-        checked = tuple(_check_edge(edge, ordered) for edge in edges)
+        checked = tuple(check_edge(edge, ordered) for edge in edges)
         return StreamGraph(_with_uids(ordered, checked), checked)
 
     def node(self, node_id: int) -> StreamNode:
@@ -103,7 +107,8 @@ class StreamGraph:
         return [edge for edge in self.edges if edge.source == node_id]
 
 
-def _check_parallelism(node: StreamNode) -> None:
+def check_parallelism(node: StreamNode) -> None:
+    """InvalidParallelismError unless it is between 1 and the largest possible."""
     if not 1 <= node.max_parallelism <= MAX_PARALLELISM_LIMIT:
         raise InvalidParallelismError(
             f"operator {node.name!r}: max parallelism {node.max_parallelism} is not between 1 "
@@ -116,7 +121,14 @@ def _check_parallelism(node: StreamNode) -> None:
         )
 
 
-def _check_edge(edge: StreamEdge, nodes: Sequence[StreamNode]) -> StreamEdge:
+def implied_partitioning(source: StreamNode, target: StreamNode) -> Partitioning:
+    """How records go from one operator to the next if nobody says how."""
+    same = source.parallelism == target.parallelism
+    return ForwardPartitioning() if same else RebalancePartitioning()
+
+
+def check_edge(edge: StreamEdge, nodes: Sequence[StreamNode]) -> StreamEdge:
+    """The edge; ProgramError for a forward between operators of different parallelism."""
     by_id = {node.id: node for node in nodes}
     source, target = by_id[edge.source], by_id[edge.target]
     forward = isinstance(edge.partitioning, ForwardPartitioning)

@@ -25,6 +25,7 @@ from penstock.errors import CheckpointError, SupersededError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
 from penstock.jobmanager.environment import JobMasterEnvironment
+from penstock.jobmanager.holding import Holding
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.manifest import manifest
 from penstock.jobmanager.manual_requests import Answer, ManualRequests
@@ -37,6 +38,8 @@ from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
+
+_AT_END = "it has come to its end"
 
 
 class Attempt(Protocol):
@@ -83,6 +86,7 @@ class Checkpoints:
         self._enumerator_states: dict[int, Mapping[str, Plain]] = {}
         self._requests = ManualRequests()
         self._savepoints = Savepoints()
+        self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
@@ -90,6 +94,8 @@ class Checkpoints:
         self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
+        self.finishing = False
+        """Whether the last checkpoint of the job is complete: what is left is to commit."""
         self.emitted = self._results.emitted
 
     # --- attempts -----------------------------------------------------------------------------
@@ -102,12 +108,23 @@ class Checkpoints:
     def counts(self) -> CheckpointCounts:
         return self._coordinator.counts
 
+    @property
+    def holding(self) -> bool:
+        """Whether a checkpoint that holds the job is wanted or under way."""
+        return self._holding.asked
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the job is about to stop with a savepoint."""
+        return self._savepoints.stopping
+
     def history(self) -> tuple[CheckpointRecord[SubtaskId], ...]:
         return self._coordinator.history(self._clock.monotonic_ms())
 
     def restored(self, start: StartPoint) -> None:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
+        self.finishing = False
         self._retained.restored(start)
         self.commits.restored()
         self._results.completed(start.checkpoint)
@@ -119,10 +136,23 @@ class Checkpoints:
         self._trigger_requested()
 
     def attempt_ended(self) -> None:
-        self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
-        self._enumerator_states.clear()
+        self._ended()
         self._requests.fail_all("the attempt ended")
         self._savepoints.fail_all("the attempt ended")
+        self._holding.failed("the attempt ended before its checkpoint was complete")
+
+    def lay_out(self, job: Job) -> None:
+        """The attempt ended at a checkpoint that held it; the next runs `job`, another layout.
+
+        Whoever waits for a checkpoint or savepoint waits for the next attempt.
+        """
+        self._ended()
+        self._job, self._graph = job, job.graph
+        self._coordinator.lay_out(job.graph.subtasks())
+
+    def _ended(self) -> None:
+        self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
+        self._enumerator_states.clear()
 
     def carried(self, snapshots: Iterable[SubtaskSnapshot]) -> dict[str, bytes]:
         """The state that `snapshots` refer to, where it lives in this process."""
@@ -144,6 +174,7 @@ class Checkpoints:
             and self._attempt.runs(self._attempt.number)
             and self._coordinator.due(now_ms)
             and not self._savepoints.stopping
+            and not self._holding.asked
         ):
             self._trigger()
         if self._attempt.runs(self._attempt.number):
@@ -181,11 +212,25 @@ class Checkpoints:
         self._savepoints.add(request)
         self._trigger_requested()
 
+    def hold(self, answer: Answer) -> None:
+        """Take a checkpoint behind which every subtask stands still, when no other is under way.
+
+        The job goes on if it fails, and only then.
+        """
+        self._holding.ask(answer)
+        self._trigger_requested()
+
     def _trigger_requested(self) -> None:
         """Begin with what somebody waits for, if there is room."""
         if not self._attempt.runs(self._attempt.number):
             return
-        while self._coordinator.has_room() and not self._savepoints.stopping:
+        if self._holding.waiting and not self._coordinator.pending:
+            self._trigger(holds=True)
+        while (
+            self._coordinator.has_room()
+            and not self._savepoints.stopping
+            and not self._holding.asked
+        ):
             if self._savepoints.waiting:
                 self._trigger(self._savepoints.next())
             elif self._requests.waiting:
@@ -204,16 +249,17 @@ class Checkpoints:
         """
         if self._coordinator.pending:
             return
+        self._holding.failed(_AT_END)
         if self._job.store is None:
             self.commits.add(merge(prepared))
             self._commit(final=True)
         else:
             self._trigger()
 
-    def _trigger(self, request: SavepointRequest | None = None) -> None:
+    def _trigger(self, request: SavepointRequest | None = None, holds: bool = False) -> None:
         states = self._attempt.enumerator_states()
         now, wall = self._clock.monotonic_ms(), self._clock.now_ms()
-        manual = request is not None or self._requests.waiting
+        manual = request is not None or holds or self._requests.waiting
         pending = self._coordinator.trigger(now, wall, manual, request is not None)
         self._enumerator_states[pending.id] = states
         target: SavepointTarget | None = None
@@ -225,9 +271,15 @@ class Checkpoints:
             location = SavepointLocation(request.directory, name)
             self._savepoints.triggered(pending.id, request, location)
             target = SavepointTarget(request.directory, name, request.stop, request.drain)
-        overtakes = None if request is not None else self._job.checkpoints.overtakes_after_ms
-        attempt = self._attempt.number
-        self._attempt.tell_all(Trigger(attempt, pending.id, pending.base, target, overtakes))
+        overtakes = self._job.checkpoints.overtakes_after_ms
+        if request is not None or holds:
+            overtakes = None
+        if holds:
+            self._holding.triggered(pending.id)
+        number = self._attempt.number
+        self._attempt.tell_all(
+            Trigger(number, pending.id, pending.base, target, overtakes, holds)
+        )
 
     # --- completing ---------------------------------------------------------------------------
 
@@ -343,10 +395,16 @@ class Checkpoints:
             self._retained.completed(metadata)
             self._discard_old()
         if final:
+            self.finishing = True
             self._coordinator.stop_triggering()
         self._requests.completed(checkpoint)
+        held = self._holding.is_held(checkpoint)
+        if held and final:
+            self._holding.failed(_AT_END)
         self._commit(final)
-        if not final:
+        if held and not final:
+            self._holding.completed(checkpoint)
+        elif not final:
             self._over()
 
     def declined(self, message: Decline) -> None:
@@ -366,6 +424,8 @@ class Checkpoints:
         )
         self._enumerator_states.pop(checkpoint, None)
         self._requests.failed(checkpoint, reason)
+        if self._holding.is_held(checkpoint):
+            self._holding.failed(f"checkpoint {checkpoint} failed: {reason}")
         if savepoint is not None:
             self._give_up(checkpoint, *savepoint, reason)
             if savepoint[0].drain:

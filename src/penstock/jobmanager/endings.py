@@ -7,6 +7,7 @@ from penstock.common.job_status import JobStatus
 from penstock.errors import (
     CheckpointFormatError,
     CorruptCheckpointError,
+    PenstockError,
     ProgramError,
     SupersededError,
 )
@@ -47,3 +48,12 @@ def kept(job: Job, final: JobStatus) -> bool:
     if final is JobStatus.CANCELED:
         return retention is Retention.RETAIN_ON_CANCELLATION
     return retention is not Retention.NO_EXTERNALIZED_CHECKPOINTS
+
+
+def as_penstock(error: BaseException) -> PenstockError:
+    """The error, as one that a job can fail of."""
+    if isinstance(error, PenstockError):
+        return error
+    wrapped = PenstockError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped

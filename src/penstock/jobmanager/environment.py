@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from penstock.common.clock import Clock
 from penstock.common.job_status import JobStatus
+from penstock.jobmanager.job import Job
 
 T = TypeVar("T")
 
@@ -34,8 +35,17 @@ class JobMasterEnvironment(Protocol):
         """Send to a slot; in order per slot, lost if the slot is gone."""
         ...
 
-    def launch(self, launch: int) -> None:
-        """Start the slots; `JobMaster.launch_ended` is called when they have ended."""
+    def launch(self, launch: int, job: Job) -> None:
+        """Start the slots of `job`; `JobMaster.launch_ended` is called when they have ended."""
+        ...
+
+    def check_capacity(
+        self, slots: int, held: int, done: Callable[[Exception | None], None]
+    ) -> None:
+        """Find out whether `slots` slots could start, were `held` of the job's own given back.
+
+        `done` is called later, on the JobMaster's thread, with the reason if they could not.
+        """
         ...
 
     def cancel_launch(self, launch: int, after_ms: int) -> None:

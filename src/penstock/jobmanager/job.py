@@ -9,6 +9,8 @@ from penstock.checkpoint.lineage import attempts_before
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.settings import RuntimeSettings
 from penstock.common.shipped_files import ShippedFile
+from penstock.errors import ProgramError
+from penstock.graph.blueprint import Blueprint
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.jobmanager.restart import NoRestart, RestartStrategy
 
@@ -51,6 +53,8 @@ class Job:
     """What slots need besides the program."""
     python: str | None = None
     """The Python that runs the slots; None: the session's."""
+    blueprint: Blueprint | None = None
+    """What the graph was laid out from; None: it stays as it is."""
 
     def claimed(self) -> Job:
         """This job, taken over by this driver from any that had it before.
@@ -61,6 +65,15 @@ class Job:
             return self
         self.store.prepare()
         return replace(self, store=self.store.claim())
+
+    def at(self, parallelism: int) -> ExecutionGraph:
+        """Its program at another parallelism.
+
+        InvalidParallelismError or ProgramError if it cannot have it.
+        """
+        if self.blueprint is None:
+            raise ProgramError(f"job {self.name!r} has a layout that cannot be changed")
+        return self.blueprint.at(parallelism).laid_out()
 
     @property
     def attempts_before(self) -> int:

@@ -8,13 +8,15 @@ environment. So a simulation can drive it exactly as a cluster does.
         ^                                  ^  failure |   | failure
         +---- relaunch (a slot is gone) ---+- in place+---+
 
+A change of parallelism is a relaunch too, from a checkpoint that was taken for it
+(`penstock.jobmanager.live_rescale`).
+
 Nothing of an old attempt counts: messages carry their attempt, slots carry their launch.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from penstock.common.job_status import JobStatus
@@ -28,38 +30,22 @@ from penstock.errors import (
     SupersededError,
 )
 from penstock.graph.execution_graph import ChannelId, SubtaskId
-from penstock.jobmanager.alignment import Alignment
+from penstock.jobmanager.attempt import Attempt
 from penstock.jobmanager.checkpoints import Checkpoints
-from penstock.jobmanager.deployment import deployments
-from penstock.jobmanager.endings import HOPELESS, settle
+from penstock.jobmanager.client_credits import ClientCredits
+from penstock.jobmanager.endings import HOPELESS, as_penstock, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.liveness import Liveness, liveness_of
+from penstock.jobmanager.live_rescale import LiveRescale, RescaleRequest
 from penstock.jobmanager.manual_requests import Answer
+from penstock.jobmanager.observations import Observations
 from penstock.jobmanager.phases import Phase
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.recovery import StartPoint, find_start
 from penstock.jobmanager.savepoints import SavepointRequest
-from penstock.jobmanager.sources import Sources, close_all
-from penstock.network.messages import (
-    Acknowledge,
-    AtEnd,
-    Decline,
-    EmitCredit,
-    Emitted,
-    EndAttempt,
-    Failed,
-    Heartbeat,
-    Leave,
-    Prepare,
-    Prepared,
-    Register,
-    Running,
-    SplitRequest,
-    Stopped,
-    SubtaskMetrics,
-    SubtaskReport,
-)
+from penstock.jobmanager.slots import Slots
+from penstock.jobmanager.sources import close_all
+from penstock.network.messages import EndAttempt, Heartbeat, Leave, Register, Stopped
 
 log = logging.getLogger(__name__)
 
@@ -74,28 +60,19 @@ class JobMaster:
         self.notes: list[str] = []
         self._environment = environment
         self._clock = environment.clock
-        self._graph = job.graph
-        self._subtasks = self._graph.subtasks()
+        self._slots = Slots(environment, job)
+        self._credits = ClientCredits(environment, self._slots)
         self._checkpoints = Checkpoints(job, environment, self)
+        self._rescale = LiveRescale(environment, self._checkpoints, self)
         self._phase = Phase.CREATED
         self._deadline: int | None = None
-        self._launch = 0
-        self._launched = False
-        self._attempt = job.attempts_before
+        self._number = job.attempts_before
         self._failures = 0
         self._restarts = job.restart.begin(environment.chance)
         self._restart_at = 0
-        self._slots: dict[int, tuple[str, int]] = {}
-        self._waiting_for: set[int] = set()
-        self._addresses: dict[int, str] = {}
-        self._start: StartPoint | None = None
-        self._sources = Sources(self._graph)
-        self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
-        self._withheld: list[tuple[int, EmitCredit]] = []
-        self._reports: dict[SubtaskId, SubtaskReport] = {}
+        self._current: Attempt | None = None
         self._final: JobStatus | None = None
-        self._liveness = self._new_liveness()
-        self._alignment = Alignment(self._graph, self._attempt)
+        self._observations = Observations(job, self._number)
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -130,46 +107,45 @@ class JobMaster:
             reason = f"no savepoint was taken: the job is {self._final.value}"
             request.answer(None, CheckpointError(reason))
 
+    def rescale(self, request: RescaleRequest) -> None:
+        """Go on in another layout, from a checkpoint; refused, the job goes on as it is.
+
+        It waits for a job that is starting.
+        """
+        self._rescale.ask(request)
+
+    def client_moved(self) -> None:
+        """The client took values, or may have: let sinks send on if it keeps up."""
+        self._credits.client_moved()
+
     def progress(self) -> Progress:
-        beats = self._liveness.latest()
-        counts = self._checkpoints.counts
+        counts, seen = self._checkpoints.counts, self._observations
         return Progress(
             self.status,
-            self._attempt - self.job.attempts_before,
+            self._number - self.job.attempts_before,
             self._failures,
             counts.completed,
             counts.failed,
             counts.last_duration_ms,
-            self._metrics(),
-            dict(self._slots),
-            sum(beat.strangers for beat in beats.values()),
+            seen.metrics(),
+            dict(self._slots.registered),
+            seen.strangers(),
             self._checkpoints.history(),
-            dict(self._reports),
+            dict(seen.reports),
         )
-
-    def _metrics(self) -> dict[SubtaskId, SubtaskMetrics]:
-        return {
-            SubtaskId(*subtask): metrics
-            for beat in self._liveness.latest().values()
-            for subtask, metrics in beat.metrics.items()
-        }
 
     # --- launching ----------------------------------------------------------------------------
 
     def _launch_slots(self) -> None:
-        self._launch += 1
-        self._launched = True
-        self._slots.clear()
-        self._liveness = self._new_liveness()
-        self._alignment = Alignment(self._graph, self._attempt)
         self._enter(Phase.LAUNCHING, self.job.timeouts.registration)
-        self._environment.launch(self._launch)
+        self._slots.start(self.job)
+        self._observe()
 
     def launch_ended(self, launch: int, error: BaseException | None) -> None:
         """The cluster says that a launch is over."""
-        if launch != self._launch or not self._launched:
+        if launch != self._slots.launch or not self._slots.launched:
             return
-        self._launched = False
+        self._slots.launched = False
         if self._phase is Phase.UNLAUNCHING:
             self._unlaunched()
         elif self._phase is Phase.WAITING:
@@ -177,36 +153,36 @@ class JobMaster:
         elif self._phase is not Phase.ENDED:
             if isinstance(error, NotEnoughSlotsError):
                 # Cores that were there before come back when Spark has replaced what was lost.
-                self._fail(error, slot_lost=True, restart=self._attempt > self.job.attempts_before)
+                self._fail(error, slot_lost=True, restart=self._number > self.job.attempts_before)
             else:
                 reason = str(error) if error is not None else "its task ended"
                 self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)
 
     def registered(self, message: Register) -> None:
-        if message.launch != self._launch or self._phase is not Phase.LAUNCHING:
-            self._environment.tell(message.launch, message.slot, Leave())
+        if message.launch != self._slots.launch or self._phase is not Phase.LAUNCHING:
+            self._slots.turn_away(message.launch, message.slot)
             return
-        self._slots[message.slot] = (message.host, message.pid)
-        self._liveness.heard(message.slot, self._clock.monotonic_ms())
-        if len(self._slots) == self._graph.slots:
+        self._slots.register(message)
+        self._observations.heard(message.slot, self._clock.monotonic_ms())
+        if self._slots.complete:
             self._begin_attempt()
 
     # --- starting an attempt ------------------------------------------------------------------
 
     def _begin_attempt(self) -> None:
-        self._attempt += 1
+        self._number += 1
         self._enter(Phase.RECOVERING, None)
-        attempt, checkpoints = self._attempt, self._checkpoints
+        attempt, checkpoints = self._number, self._checkpoints
         undecided, had_checkpoint = list(checkpoints.undecided), checkpoints.confirmed > 0
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
-            if attempt != self._attempt or self._phase is not Phase.RECOVERING:
+            if attempt != self._number or self._phase is not Phase.RECOVERING:
                 close_all(start.enumerators if start is not None else {})
                 return
             if start is None:
                 assert error is not None
                 hopeless = isinstance(error, HOPELESS)
-                self._fail(_as_penstock(error), restart=not hopeless)
+                self._fail(as_penstock(error), restart=not hopeless)
             else:
                 self._recovered(start)
 
@@ -218,43 +194,32 @@ class JobMaster:
         for note in start.notes:
             log.warning("%s", note)
             self.notes.append(note)
-        self._start = start
         self._checkpoints.restored(start)
-        self._sources.begin(start.enumerators)
-        self._at_end.clear()
-        self._withheld.clear()
-        self._reports.clear()
-        self._liveness = self._new_liveness()
-        self._alignment = Alignment(self._graph, self._attempt)
-        self._addresses.clear()
+        self._credits.begin()
+        self._observations.functions_begin()
+        self._observe()
+        self._current = Attempt(
+            self.job,
+            self._number,
+            start,
+            self._slots,
+            self._checkpoints,
+            self._observations,
+            self._credits,
+            self,
+        )
         self._enter(Phase.STARTING, self.job.timeouts.registration)
-        self._waiting_for = set(self._slots)
-        public, secret = self._environment.new_keys()
-        self.tell_all(Prepare(self._attempt, public, secret))
+        self._current.prepare(*self._environment.new_keys())
 
-    def _prepared(self, message: Prepared) -> None:
-        if self._phase is not Phase.STARTING:
-            return
-        self._addresses[message.slot] = message.address
-        if len(self._addresses) == self._graph.slots:
-            assert self._start is not None
-            for slot, deploy in deployments(
-                self.job, self._attempt, self._start, self._addresses, self._checkpoints.carried
-            ):
-                self._environment.tell(self._launch, slot, deploy)
-
-    def _running(self, message: Running) -> None:
-        self._waiting_for.discard(message.slot)
-        if self._phase is Phase.STARTING and not self._waiting_for:
-            assert self._start is not None
+    def attempt_runs(self) -> None:
+        """Every slot runs its part of the current attempt."""
+        if self._phase is Phase.STARTING:
+            current = self._attempt
             self._enter(Phase.RUNNING, None)
             self._set_status(JobStatus.RUNNING)
-            self._checkpoints.attempt_started(self._start)
-            try:
-                for word in self._sources.first_words(self._attempt, self._start):
-                    self._tell_subtask(SubtaskId(*word.subtask), word)
-            except Exception as error:
-                self._fail(_as_penstock(error))
+            self._checkpoints.attempt_started(current.start)
+            self._rescale.attempt_runs()
+            current.begin()
             self.checkpoint_over()
 
     # --- messages of slots --------------------------------------------------------------------
@@ -264,80 +229,72 @@ class JobMaster:
         if isinstance(message, Register):
             self.registered(message)
             return
-        if launch != self._launch:
+        if launch != self._slots.launch:
             if isinstance(message, Heartbeat):
                 # A slot that was given up and did not notice.
-                self._environment.tell(launch, message.slot, Leave())
+                self._slots.turn_away(launch, message.slot)
             return
         if isinstance(message, Heartbeat):
-            self._liveness.heard(message.slot, self._clock.monotonic_ms())
-        if message.attempt != self._attempt:
+            self._observations.heard(message.slot, self._clock.monotonic_ms())
+        if message.attempt != self._number:
             return
         if isinstance(message, Stopped):
             self._stopped(message)
         elif isinstance(message, Heartbeat):
             self._heartbeat(message)
         elif self._phase in (Phase.STARTING, Phase.RUNNING):
-            handler = self._HANDLERS[type(message)]
-            handler(self, message)
-
-    def _failed(self, message: Failed) -> None:
-        self._fail(_as_penstock(message.error))
-
-    def _split_request(self, message: SplitRequest) -> None:
-        subtask = SubtaskId(*message.subtask)
-        try:
-            answer = self._sources.answer(self._attempt, subtask)
-        except Exception as error:
-            self._fail(_as_penstock(error))
-            return
-        self._tell_subtask(subtask, answer)
-
-    def _emitted(self, message: Emitted) -> None:
-        self._checkpoints.emitted(message)
-        subtask = SubtaskId(*message.subtask)
-        credit = EmitCredit(self._attempt, subtask, message.uid, 1)
-        self._withheld.append((self._graph.slot_of(subtask), credit))
-        self.client_moved()
-
-    def client_moved(self) -> None:
-        """The client took values, or may have: let sinks send on if it keeps up."""
-        if self._environment.client_keeps_up():
-            for slot, credit in self._withheld:
-                self._environment.tell(self._launch, slot, credit)
-            self._withheld.clear()
+            self._attempt.handle(message)
 
     def _heartbeat(self, message: Heartbeat) -> None:
-        for subtask, report in message.reports.items():
-            # A heartbeat may have been on its way for longer than the last word of a subtask.
-            if subtask not in self._at_end:
-                self._reports[SubtaskId(*subtask)] = report
-        lost = self._liveness.heartbeat(message, self._clock.monotonic_ms())
+        lost = self._observations.heartbeat(message, self._clock.monotonic_ms())
         if lost is not None and self._phase is Phase.RUNNING:
             self._fail(
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
             )
-        if self._alignment:
-            self._align()
+        for align in self._observations.misaligned(self._clock.now_ms()):
+            self._slots.tell_subtask(SubtaskId(*align.subtask), align)
 
-    def _align(self) -> None:
-        for align in self._alignment.update(self._metrics(), self._clock.now_ms()):
-            slot = self._graph.slot_of(SubtaskId(*align.subtask))
-            self._environment.tell(self._launch, slot, align)
+    # --- another layout -----------------------------------------------------------------------
+
+    def runs_now(self) -> bool:
+        """Whether an attempt runs, or is only to be waited for."""
+        return self._phase is Phase.RUNNING
+
+    def hindrance(self) -> str | None:
+        """Why no attempt will be held at a checkpoint any more."""
+        if self._final is not None:
+            return f"it is {self._final.value.lower()}"
+        return "it has come to its end" if self.runs_now() and self._attempt.at_end else None
+
+    def relaunch_as(self, job: Job) -> None:
+        """Every subtask stands still at a complete checkpoint: go on from there as `job`."""
+        self._attempt.close()
+        self._lay_out(job)
+        self._set_status(JobStatus.RESTARTING)
+        # Processes that end by themselves are warm for the next launch.
+        self.tell_all(Leave(self.job.timeouts.stop))
+        self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
+
+    def _go_back(self, error: PenstockError) -> None:
+        """The new slots do not all run: the old layout, from the same checkpoint."""
+        log.warning("the job goes back to the parallelism that it had: %s", error)
+        self._attempt_ended()
+        self._lay_out(self._rescale.way_back())
+        self._rescale.over(f"it went back to how it ran before: {error.summary()}")
+        self._unlaunch()
+
+    def _lay_out(self, job: Job) -> None:
+        self.job = job
+        self._checkpoints.lay_out(job)
+        self._observations.carry()
+        self._restart_at = self._clock.monotonic_ms()
 
     # --- the end of the input -----------------------------------------------------------------
 
-    def _subtask_at_end(self, message: AtEnd) -> None:
-        subtask = SubtaskId(*message.subtask)
-        self._at_end[subtask] = dict(message.committables)
-        if message.report is not None:
-            self._reports[subtask] = message.report
-        self.checkpoint_over()
-
     def checkpoint_over(self) -> None:
         """When every subtask is at its end, one more checkpoint commits the last output."""
-        if self._phase is Phase.RUNNING and len(self._at_end) == len(self._subtasks):
-            self._checkpoints.finish(list(self._at_end.values()))
+        if self._phase is Phase.RUNNING and self._attempt.at_end:
+            self._checkpoints.finish(self._attempt.prepared_output())
 
     def done(self) -> None:
         """The last output is committed."""
@@ -346,8 +303,9 @@ class JobMaster:
     def _end(self, final: JobStatus, error: PenstockError | None = None) -> None:
         """Let every slot go, then be `final`."""
         self._final, self.error = final, error
+        self._rescale.over(f"it is {final.value.lower()}")
         self._attempt_ended()
-        if not self._launched:
+        if not self._slots.launched:
             self._ended()
         elif final is JobStatus.FINISHED:
             self.tell_all(Leave(self.job.timeouts.finish))
@@ -355,7 +313,7 @@ class JobMaster:
         else:
             self.tell_all(Leave(self.job.timeouts.stop // 3))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
-            self._environment.cancel_launch(self._launch, self.job.timeouts.stop // 3)
+            self._slots.cancel(self.job.timeouts.stop // 3)
 
     def _ended(self) -> None:
         """Nothing runs any more: settle the output, clear up, and be final."""
@@ -383,6 +341,9 @@ class JobMaster:
             if slot_lost:
                 self._unlaunch()
             return
+        if self._rescale.moving and not isinstance(error, SupersededError):
+            self._go_back(error)
+            return
         self._attempt_ended()
         self._failures += 1
         restart = restart and not isinstance(error, SupersededError)
@@ -391,38 +352,36 @@ class JobMaster:
             self._set_status(JobStatus.FAILING)
             self._end(JobStatus.FAILED, error)
             return
-        log.warning("attempt %d failed, the job restarts: %s", self._attempt, error)
+        log.warning("attempt %d failed, the job restarts: %s", self._number, error)
         self.error = error
         self._set_status(JobStatus.RESTARTING)
         self._restart_at = self._clock.monotonic_ms() + delay
-        if slot_lost or len(self._slots) < self._graph.slots:
+        if slot_lost or not self._slots.complete:
             self._unlaunch()
         else:
             self._enter(Phase.STOPPING, self.job.timeouts.stop)
-            self._waiting_for = set(self._slots)
-            self.tell_all(EndAttempt(self._attempt))
+            self._slots.ask_all(EndAttempt(self._number))
 
     def _attempt_ended(self) -> None:
         self._checkpoints.attempt_ended()
-        self._sources.close()
+        if self._current is not None:
+            self._current.close()
 
     def _stopped(self, message: Stopped) -> None:
-        self._waiting_for.discard(message.slot)
-        if self._phase is Phase.STOPPING and not self._waiting_for:
+        if self._slots.answered(message.slot) and self._phase is Phase.STOPPING:
             self._wait()
 
     def _unlaunch(self) -> None:
         """A slot is gone or does not answer: let the others go and launch anew."""
-        if not self._launched:
+        if not self._slots.launched:
             self._wait()
             return
         self.tell_all(Leave())
         self._enter(Phase.UNLAUNCHING, self.job.timeouts.launch_end)
-        self._environment.cancel_launch(self._launch, 0)
+        self._slots.cancel(0)
 
     def _unlaunched(self) -> None:
-        self._launched = False
-        self._slots.clear()
+        self._slots.gone()
         if self._final is not None:
             self._ended()
         else:
@@ -434,7 +393,7 @@ class JobMaster:
         self.tick()
 
     def _restart(self) -> None:
-        if self._launched and len(self._slots) == self._graph.slots:
+        if self._slots.complete:
             self._begin_attempt()
         else:
             self._launch_slots()
@@ -449,9 +408,9 @@ class JobMaster:
             self._timed_out()
             return
         if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
-            silent = self._liveness.silent(now)
+            silent = self._observations.silent(now)
             if silent is not None:
-                host, pid = self._slots.get(silent, ("?", 0))
+                host, pid = self._slots.registered.get(silent, ("?", 0))
                 lost = SlotLostError(
                     f"slot {silent} (process {pid} on {host}) has not been heard of for "
                     f"{self.job.timeouts.heartbeat / 1000:g} s"
@@ -464,7 +423,7 @@ class JobMaster:
     def next_wakeup_ms(self) -> int | None:
         times = [self._deadline]
         if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
-            times.append(self._liveness.next_check_ms())
+            times.append(self._observations.next_check_ms())
         if self._phase is Phase.RUNNING:
             times.append(self._checkpoints.next_wakeup_ms())
         return min((time for time in times if time is not None), default=None)
@@ -475,13 +434,13 @@ class JobMaster:
         elif self._phase is Phase.STOPPING:
             self._unlaunch()
         elif self._phase is Phase.UNLAUNCHING:
-            if self._launched and self._final is JobStatus.FINISHED:
-                self._environment.cancel_launch(self._launch, 0)
+            asked_only = self._final is JobStatus.FINISHED or self._rescale.moving
+            if self._slots.launched and asked_only:
+                self._slots.cancel(0)
             self._unlaunched()
         elif self._phase is Phase.LAUNCHING:
-            missing = self._graph.slots - len(self._slots)
             lost = SlotLostError(
-                f"{missing} of {self._graph.slots} slots did not start within "
+                f"{self._slots.missing} of {self.job.graph.slots} slots did not start within "
                 f"{self.job.timeouts.registration / 1000:g} s; are the cluster's cores busy with "
                 "other work?"
             )
@@ -500,55 +459,29 @@ class JobMaster:
             self.status = status
             self._environment.status_changed(status)
 
-    def tell_all(self, message: Any) -> None:
-        for slot in self._slots:
-            self._environment.tell(self._launch, slot, message)
+    @property
+    def _attempt(self) -> Attempt:
+        assert self._current is not None, "nothing is heard of an attempt before it is one"
+        return self._current
 
-    def _tell_subtask(self, subtask: SubtaskId, message: Any) -> None:
-        self._environment.tell(self._launch, self._graph.slot_of(subtask), message)
-
-    def _new_liveness(self) -> Liveness:
-        liveness = liveness_of(self.job)
-        for slot in self._slots:
-            liveness.heard(slot, self._clock.monotonic_ms())
-        return liveness
+    def _observe(self) -> None:
+        slots, now = self._slots.registered, self._clock.monotonic_ms()
+        self._observations.begin(self.job, self._number, slots, now)
 
     # --- what checkpoints need to know of the attempt -----------------------------------------
 
     @property
     def number(self) -> int:
-        return self._attempt
+        return self._number
 
     def runs(self, number: int) -> bool:
-        return number == self._attempt and self._phase is Phase.RUNNING
+        return number == self._number and self._phase is Phase.RUNNING
+
+    def tell_all(self, message: Any) -> None:
+        self._slots.tell_all(message)
 
     def enumerator_states(self) -> dict[str, Plain]:
-        return self._sources.states()
+        return self._attempt.enumerator_states()
 
-    def fail(self, error: Exception) -> None:
-        self._fail(_as_penstock(error))
-
-    def _acknowledged(self, message: Acknowledge) -> None:
-        self._checkpoints.acknowledged(message)
-
-    def _declined(self, message: Decline) -> None:
-        self._checkpoints.declined(message)
-
-    _HANDLERS: dict[type, Callable[[JobMaster, Any], None]] = {
-        Prepared: _prepared,
-        Running: _running,
-        Failed: _failed,
-        SplitRequest: _split_request,
-        Emitted: _emitted,
-        Acknowledge: _acknowledged,
-        Decline: _declined,
-        AtEnd: _subtask_at_end,
-    }
-
-
-def _as_penstock(error: BaseException) -> PenstockError:
-    if isinstance(error, PenstockError):
-        return error
-    wrapped = PenstockError(f"{type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
+    def fail(self, error: BaseException) -> None:
+        self._fail(as_penstock(error))

@@ -55,8 +55,11 @@ class LaunchHandle(Protocol):
 class SlotLauncher(Protocol):
     """A cluster that runs slots."""
 
-    def check_capacity(self, slots: int) -> None:
-        """Return when `slots` slots can start now, or raise `NotEnoughSlotsError` in seconds."""
+    def check_capacity(self, slots: int, held: int = 0) -> None:
+        """Return when `slots` slots can start now, or raise `NotEnoughSlotsError` in seconds.
+
+        `held` slots run now and are given back before.
+        """
 
     def launch(
         self, launch: SlotLaunch, on_end: Callable[[BaseException | None], None]

@@ -22,6 +22,10 @@ class ResourceManager:
         """The address of this driver that slots can reach."""
         return self._launcher.host()
 
+    def check_capacity(self, slots: int, held: int) -> None:
+        """NotEnoughSlotsError unless `slots` could start once `held` are given back; slow."""
+        self._launcher.check_capacity(slots, held)
+
     def start_slots(self, job: Job, launch: int, payload: bytes, on_end: OnEnd) -> PendingLaunch:
         """Check for room and launch, in a thread of its own; `on_end` also hears of refusals."""
         description = SlotLaunch(

@@ -21,6 +21,7 @@ from penstock.errors import JobCancelledError, JobFailedError
 from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.live_rescale import RescaleRequest
 from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of, unknown_side_outputs
@@ -50,7 +51,6 @@ class JobRunner:
     """One job in this driver. Public methods may be called from any thread."""
 
     def __init__(self, job: Job, resources: ResourceManager, listener: ResultListener) -> None:
-        self.job = job
         self.clock = SystemClock()
         self.io = ThreadIo(self._mail, "penstock-master-io")
         self.result: Future[JobExecutionResult] = Future()
@@ -59,7 +59,7 @@ class JobRunner:
         self._server = ControlServer(resources.host())
         self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._launches: dict[int, PendingLaunch] = {}
-        self._program = pickle_graph(job.graph)
+        self._program = (job.graph, pickle_graph(job.graph))
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[JobStatus], None]] = []
@@ -70,6 +70,11 @@ class JobRunner:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def job(self) -> Job:
+        """The job as it is laid out now."""
+        return self._master.job
 
     def status(self) -> JobStatus:
         return self._master.status
@@ -88,6 +93,10 @@ class JobRunner:
     def savepoint(self, request: SavepointRequest) -> None:
         """Ask for a savepoint; `request.answer` is called from the JobMaster's thread."""
         self._mail(lambda: self._master.savepoint(request))
+
+    def rescale(self, request: RescaleRequest) -> None:
+        """Ask for another layout; `request.answer` is called from the JobMaster's thread."""
+        self._mail(lambda: self._master.rescale(request))
 
     def client_moved(self) -> None:
         """The client took values."""
@@ -156,8 +165,10 @@ class JobRunner:
     def tell(self, launch: int, slot: int, message: Any) -> None:
         self._server.send(launch, slot, message)
 
-    def launch(self, launch: int) -> None:
-        server, job = self._server, self.job
+    def launch(self, launch: int, job: Job) -> None:
+        server = self._server
+        if self._program[0] is not job.graph:
+            self._program = (job.graph, pickle_graph(job.graph))
         payload = SlotPayload(
             job.id,
             launch,
@@ -165,7 +176,7 @@ class JobRunner:
             server.public,
             server.client_public,
             server.client_secret,
-            self._program,
+            self._program[1],
             job.settings.heartbeat_interval_ms,
             job.timeouts.heartbeat,
         )
@@ -185,6 +196,20 @@ class JobRunner:
         timer = threading.Timer(after_ms / 1000, pending.cancel)
         timer.daemon = True
         timer.start()
+
+    def check_capacity(
+        self, slots: int, held: int, done: Callable[[Exception | None], None]
+    ) -> None:
+        def check() -> None:
+            refused: Exception | None = None
+            try:
+                self._resources.check_capacity(slots, held)
+            except Exception as error:
+                refused = error
+            self._mail(lambda: done(refused))
+
+        # Cores may take a while to become free, and checkpoints must not wait for that.
+        threading.Thread(target=check, name="penstock-capacity", daemon=True).start()
 
     def new_keys(self) -> tuple[bytes, bytes]:
         return new_keys()

@@ -17,11 +17,8 @@ log = logging.getLogger(__name__)
 class Sources:
     """The sources of a job, as the JobMaster sees them in one attempt."""
 
-    def __init__(self, graph: ExecutionGraph) -> None:
+    def __init__(self, graph: ExecutionGraph, enumerators: dict[int, SplitEnumerator]) -> None:
         self._graph = graph
-        self._enumerators: dict[int, SplitEnumerator] = {}
-
-    def begin(self, enumerators: dict[int, SplitEnumerator]) -> None:
         self._enumerators = enumerators
 
     def close(self) -> None:

@@ -115,10 +115,11 @@ def _held(
             "the source makes no watermarks: give from_source() a strategy, or call "
             "assign_timestamps_and_watermarks()"
         )
-    if metrics.idle or not isinstance(metrics.holder, int):
+    channels, holder = graph.input_channels(subtask), metrics.holder
+    # Just after a change of parallelism a picture may be older than the layout.
+    if metrics.idle or not isinstance(holder, int) or holder >= len(channels):
         return None, "it goes on when an input is active again"
-    channel = graph.input_channels(subtask)[metrics.holder]
-    sender = graph.sender_of(channel)
+    sender = graph.sender_of(channels[holder])
     name = graph.job.vertex(sender.vertex).name
     return (
         f"{name} ({sender.index + 1}/{graph.job.vertex(sender.vertex).parallelism})",

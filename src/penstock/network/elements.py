@@ -47,6 +47,8 @@ class Barrier:
     savepoint: SavepointTarget | None = None
     overtakes_after_ms: int | None = None
     """When it may overtake what waits: 0, it does; None, never; else so long after the trigger."""
+    holds: bool = False
+    """Whoever has done its part does nothing more, unless the checkpoint is given up."""
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,24 @@ class Running:
 
 
 @dataclass(frozen=True)
+class SubtaskReport:
+    """What the user functions of a subtask registered, as it was at one moment.
+
+    `accumulators` is a pickled list of dicts from name to Accumulator, one dict per operator;
+    `tags` names, by operator uid, the side outputs that records were sent to.
+    """
+
+    metrics: tuple[MetricReading, ...]
+    accumulators: bytes | None
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Acknowledge:
     """A subtask's part of a checkpoint is done. `snapshot` is a SubtaskSnapshot.
 
-    `segments` holds the state itself where checkpoints live in the JobMaster's memory.
+    `segments` holds the state itself where checkpoints live in the JobMaster's memory. Of one that
+    holds the job, `report` is what functions had registered at the cut.
     """
 
     attempt: int
@@ -62,6 +76,7 @@ class Acknowledge:
     checkpoint: int
     snapshot: Any
     segments: Mapping[str, bytes]
+    report: SubtaskReport | None = None
 
 
 @dataclass(frozen=True)
@@ -80,19 +95,6 @@ class SplitRequest:
 
     attempt: int
     subtask: Subtask
-
-
-@dataclass(frozen=True)
-class SubtaskReport:
-    """What the user functions of a subtask registered, as it was at one moment.
-
-    `accumulators` is a pickled list of dicts from name to Accumulator, one dict per operator;
-    `tags` names, by operator uid, the side outputs that records were sent to.
-    """
-
-    metrics: tuple[MetricReading, ...]
-    accumulators: bytes | None
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,8 @@ class Trigger:
     savepoint: SavepointTarget | None = None
     overtakes_after_ms: int | None = None
     """When barriers begin to overtake what waits; None: never, which is an aligned checkpoint."""
+    holds: bool = False
+    """Whoever has done its part does nothing more, unless the checkpoint is given up."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.in_flight import InFlight
 from penstock.runtime.intake import Intake
 from penstock.runtime.operators import RuntimeSink
+from penstock.runtime.reporting import report_of
 from penstock.runtime.snapshots import Snapshots
 from penstock.runtime.split_reading import SplitReading
 from penstock.runtime.subtask_parts import SubtaskParts
@@ -59,7 +60,7 @@ class Barriers:
         self.requested: Trigger | None = None
         """A checkpoint that was triggered, and that nothing was done for yet."""
         self.suspended: int | None = None
-        """The savepoint behind which nothing happens any more."""
+        """The checkpoint behind which nothing happens any more."""
         self._given_up = 0
         self.at_end = False
         """Whether its input is over and all is done."""
@@ -158,7 +159,8 @@ class Barriers:
         if self._in_flight is not None and (intake is not None or self._overtakes(cause)):
             self._overtake(Barrier(checkpoint, confirmed, None, 0), self._in_flight, intake)
         else:
-            self._send(Barrier(checkpoint, confirmed, savepoint, cause.overtakes_after_ms))
+            after_ms = cause.overtakes_after_ms
+            self._send(Barrier(checkpoint, confirmed, savepoint, after_ms, cause.holds))
         # What has ended has no state any more, only output that is not committed yet.
         part = [o for o in self._operators if not self.at_end or isinstance(o, RuntimeSink)]
         cut = SubtaskSnapshot(
@@ -168,8 +170,10 @@ class Barriers:
             clocks=self._time.snapshot(),
         )
         gathers = self._in_flight is not None
-        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint, gathers)
-        if savepoint is not None and savepoint.stop and checkpoint > self._given_up:
+        report = report_of(self._operators, self._clock.now_ms()) if cause.holds else None
+        self.snapshots.take(checkpoint, confirmed, part, cut, savepoint, gathers, report)
+        stops = cause.holds or (savepoint is not None and savepoint.stop)
+        if stops and checkpoint > self._given_up:
             self.suspended = checkpoint
 
     def _overtakes(self, cause: Barrier | Trigger) -> bool:

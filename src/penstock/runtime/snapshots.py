@@ -15,7 +15,7 @@ from penstock.common.keys import NO_GROUP
 from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.elements import SavepointTarget
-from penstock.network.messages import Acknowledge, Decline
+from penstock.network.messages import Acknowledge, Decline, SubtaskReport
 from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
@@ -102,11 +102,13 @@ class Snapshots:
         snapshot: SubtaskSnapshot,
         savepoint: SavepointTarget | None = None,
         gathers: bool = False,
+        report: SubtaskReport | None = None,
     ) -> None:
         """Cut `operators` here and now; `snapshot` says what else is known of the subtask.
 
         For a savepoint all state is written, to its own place, and nothing is built upon it. If it
-        `gathers`, it is whole only with the channel state that `gathered` brings.
+        `gathers`, it is whole only with the channel state that `gathered` brings. A `report` goes
+        with the acknowledgement.
         """
         clock = self._environment.clock
         started = clock.monotonic_ns()
@@ -147,7 +149,7 @@ class Snapshots:
                 if savepoint is None:
                     self._stored(checkpoint, result)
                 if not gathers:
-                    self._acknowledge(checkpoint, result, timed)
+                    self._acknowledge(checkpoint, result, timed, report)
                 elif checkpoint in self._gathering:
                     gathering = self._gathering[checkpoint]
                     gathering.snapshot, gathering.stored = timed, result
@@ -224,10 +226,16 @@ class Snapshots:
             if operator.node.uid in result.operators:
                 operator.stored(checkpoint, result.operators[operator.node.uid])
 
-    def _acknowledge(self, checkpoint: int, result: _Stored, snapshot: SubtaskSnapshot) -> None:
+    def _acknowledge(
+        self,
+        checkpoint: int,
+        result: _Stored,
+        snapshot: SubtaskSnapshot,
+        report: SubtaskReport | None = None,
+    ) -> None:
         whole = replace(snapshot, operators=result.operators, size=result.size)
         self._environment.tell(
-            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments)
+            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments, report)
         )
 
     def _name(self, checkpoint: int, uid: str) -> str:

@@ -34,6 +34,10 @@ class Capacity:
     def free(self) -> int:
         return max(0, self.total - self.busy)
 
+    def without(self, tasks: int) -> Capacity:
+        """As it would be if so many tasks did not run."""
+        return Capacity(self.total, max(0, self.busy - tasks))
+
 
 def capacity_of(context: SparkContext) -> Capacity:
     """The capacity of a session now."""

@@ -34,11 +34,13 @@ class SparkLauncher:
         self._on_this_machine = is_on_this_machine(str(self._context.master))
         self._shipped: dict[str, tuple[tuple[ShippedFile, ...], tuple[PackedFile, ...]]] = {}
 
-    def check_capacity(self, slots: int) -> None:
+    def check_capacity(self, slots: int, held: int = 0) -> None:
         """See `SlotLauncher`."""
         self._check_open()
         context = self._context
-        wait_for_slots(slots, lambda: capacity_of(context), may_grow=may_grow(context))
+        wait_for_slots(
+            slots, lambda: capacity_of(context).without(held), may_grow=may_grow(context)
+        )
 
     def launch(
         self, launch: SlotLaunch, on_end: Callable[[BaseException | None], None]

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.live_rescale import RescaleRequest
 from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.runner import ResultListener, settle
@@ -37,7 +38,6 @@ class SimulatedRunner:
         filesystem: FaultyFileSystem,
         listener: ResultListener,
     ) -> None:
-        self.job = job
         self.result: Future[JobExecutionResult] = Future()
         self.simulation = Simulation(seed, job, rates, filesystem, listener.deliver)
         self._filesystem = filesystem
@@ -50,6 +50,11 @@ class SimulatedRunner:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def job(self) -> Job:
+        """The job as it is laid out now."""
+        return self.simulation.master.job
 
     def status(self) -> JobStatus:
         return self.simulation.master.status
@@ -69,6 +74,10 @@ class SimulatedRunner:
     def savepoint(self, request: SavepointRequest) -> None:
         """Ask for a savepoint at the next tick."""
         self._at_next_tick(lambda: self.simulation.master.savepoint(request))
+
+    def rescale(self, request: RescaleRequest) -> None:
+        """Ask for another layout at the next tick."""
+        self._at_next_tick(lambda: self.simulation.master.rescale(request))
 
     def _at_next_tick(self, ask: Callable[[], None]) -> None:
         self._asked.append(ask)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.job_status import JobStatus
-from penstock.errors import PenstockError
+from penstock.errors import NotEnoughSlotsError, PenstockError
 from penstock.graph.pickling import pickle_graph
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
@@ -70,11 +70,15 @@ class Simulation:
         """Those of them that found records under way in it."""
         self.trace: list[str] = []
         self.ticks = 0
+        self.cores: int | None = None
+        """How many slots the cluster has room for; None: for any number."""
+        self.later_cores: int | None = None
+        """How many it has from the next launch on."""
         self._letters: dict[tuple[int, int], deque[Any]] = {}
         self.stalled: dict[tuple[str, Any], int] = {}
         """Until when what does not happen, by its kind and whose it is."""
         self._mishaps = Mishaps(self)
-        self._program = pickle_graph(job.graph)
+        self._program = (job.graph, pickle_graph(job.graph))
         self.master = JobMaster(job, self)
         if filesystem is not None:
             filesystem.armed = True
@@ -93,10 +97,19 @@ class Simulation:
         if isinstance(message, Complete) and self.rng.random() < self.rates.crash_soon:
             self._mishaps.crash_tick = self.ticks + self.rng.randrange(1, 150)
 
-    def launch(self, launch: int) -> None:
+    def launch(self, launch: int, job: Job) -> None:
+        if self._program[0] is not job.graph:
+            self._program = (job.graph, pickle_graph(job.graph))
+        program = self._program[1]
+        if self.later_cores is not None:
+            self.cores, self.later_cores = self.later_cores, None
+
         def start() -> None:
-            for slot in range(self.job.graph.slots):
-                process = SimulatedProcess(self, launch, slot, self._program)
+            if self.cores is not None and job.graph.slots > self.cores:
+                self.master.launch_ended(launch, NotEnoughSlotsError("simulated: no core is free"))
+                return
+            for slot in range(job.graph.slots):
+                process = SimulatedProcess(self, launch, slot, program)
                 self.processes[launch, slot] = process
 
         self.at(self.rng.randrange(1, 200), start)
@@ -112,6 +125,13 @@ class Simulation:
             else:
                 self._kill(key)
         self.master.launch_ended(launch, None)
+
+    def check_capacity(
+        self, slots: int, held: int, done: Callable[[Exception | None], None]
+    ) -> None:
+        enough = self.cores is None or slots <= self.cores
+        refused = None if enough else NotEnoughSlotsError("simulated: too few cores")
+        self.at(self.rng.randrange(0, 50), lambda: done(refused))
 
     def new_keys(self) -> tuple[bytes, bytes]:
         return b"public", b"secret"

@@ -43,6 +43,7 @@ class TakeoverScenario(Scenario):
         self.fates: list[Fate] = []
         """Of each driver but the last."""
         self.drivers = [self.simulation]
+        self._finishing: set[int] = set()
         self._paused: dict[int, int] = {}
         self._ticks = 0
         self._try_again = False
@@ -98,6 +99,8 @@ class TakeoverScenario(Scenario):
         if self.fates[-1] is Fate.PAUSED:
             pause = self._rng.randrange(1, _LONGEST_PAUSE)
             self._paused[len(self.drivers) - 1] = self._ticks + pause
+        if before._checkpoints.finishing:
+            self._finishing.add(len(self.drivers) - 1)
         self.drivers.append(after)
         self.simulation = after
         self.took_over(after)
@@ -126,8 +129,14 @@ class TakeoverScenario(Scenario):
         return [problem for problem in problems if problem is not None]
 
     def _problem_of(self, number: int) -> str | None:
-        """Every driver that lives on finds out that it was superseded."""
+        """Every driver that lives on finds out that it was superseded.
+
+        One whose last checkpoint was complete before may also finish: all that it does is to commit
+        what that covers, as its successor does too.
+        """
         master = self.drivers[number].master
         if self.fates[number] is Fate.DEAD or isinstance(master.error, SupersededError):
+            return None
+        if master.status is JobStatus.FINISHED and number in self._finishing:
             return None
         return f"driver {number + 1} is {master.status.name}: {master.error}"

@@ -1,0 +1,76 @@
+"""A job from Kafka to Kafka changes its parallelism: splits move, transactions are settled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job_parts import Count, environment, running
+from kafka_parts import read_all, until, values, write
+from pyspark.sql import SparkSession
+
+from penstock.common import WatermarkStrategy
+from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+)
+from penstock.testing.kafka import KafkaBroker
+
+NUMBERS, KEYS, PARTITIONS = 3_000, 11, 3
+
+
+def key_of(number: int) -> int:
+    return number % KEYS
+
+
+@pytest.mark.timeout(400)
+def test_every_number_is_counted_once(
+    broker: KafkaBroker, topic: Callable[[int], str], tmp_path: Path, session: SparkSession
+) -> None:
+    numbers, out = topic(PARTITIONS), topic(1)
+
+    def feed() -> None:
+        for start in range(0, NUMBERS, 20):
+            write(broker, numbers, [str(n) for n in range(start, start + 20)])
+
+    env = environment(1, tmp_path / "checkpoints", "200 ms")
+    source = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    source.set_topics(numbers).set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    stream = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers")
+    counted = stream.map(int).key_by(key_of).process(Count())
+    schema = KafkaRecordSerializationSchema.builder().set_topic(out).build()
+    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_record_serializer(schema)
+    sink.set_transactional_id_prefix(out)
+    lines = counted.map(lambda one: f"{one[0]} {one[1]} {one[2]}")
+    lines.sink_to(sink.build()).uid("kafka")
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    job = env.execute_async("rescaled")
+    try:
+        running(job)
+        for parallelism in (2, 3, 1):
+            job.rescale(parallelism).result(120)
+            seen = job.progress().completed_checkpoints
+            until("a checkpoint", lambda seen=seen: job.progress().completed_checkpoints > seen)
+        feeder.join()
+        until("all is there", lambda: len(_written(broker, out)) >= NUMBERS, 120)
+        assert job.progress().restarts == 0
+    finally:
+        job.cancel().result(60)
+    found = _written(broker, out)
+    assert sorted(number for _, _, number in found) == list(range(NUMBERS))
+    for key in range(KEYS):
+        counts = [count for one, count, _ in found if one == key]
+        assert counts == list(range(1, len(counts) + 1)), "in order, too"
+
+
+def _written(broker: KafkaBroker, topic: str) -> list[tuple[Any, ...]]:
+    return [tuple(map(int, value.split())) for value in values(read_all(broker, topic))]

@@ -1,0 +1,106 @@
+"""Jobs that change their parallelism while they run, at any moment and among faults.
+
+PENSTOCK_SEEDS=100000 pytest tests/semantics/test_live_rescaling.py -n 2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.jobmanager import rescaling
+from penstock.jobmanager.live_rescale import LiveRescale
+from penstock.runtime.subtask import Subtask
+from penstock.testing import live_rescales
+from penstock.testing.faults import FaultRates
+from penstock.testing.live_rescales import LiveRescaleScenario
+
+SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
+CHUNK = 25
+MANY_FAULTS = FaultRates(expiry=0.02, manifest_error=0.1, crash=0.002, budget=20)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Failures on purpose need not be logged."""
+    caplog.set_level("CRITICAL", logger="penstock")
+
+
+@pytest.mark.timeout(CHUNK * 20)
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_record_counts_once_whatever_changes_meanwhile(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, SEEDS)):
+        try:
+            LiveRescaleScenario(seed).run().verify()
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+
+
+def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
+    scenarios = [LiveRescaleScenario(seed) for seed in range(80)]
+    for scenario in scenarios:
+        scenario.run()
+    answers = [answer for scenario in scenarios for answer in scenario.answers]
+    reasons = " ".join(str(answer) for answer in answers if answer is not None)
+    assert sum(answer is None for answer in answers) > 30, "too few change"
+    assert "it went back" in reasons
+    assert "simulated: too few cores" in reasons
+    assert "checkpoint" in reasons, "none fails at its checkpoint"
+    assert sum(bool(scenario.fates) for scenario in scenarios) >= 5, "too few drivers die"
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+
+def a_subtask_that_was_held_never_goes_on(patch: pytest.MonkeyPatch) -> None:
+    abort = Subtask.abort
+
+    def forget(self: Subtask, checkpoint: int) -> None:
+        suspended = self._suspended
+        abort(self, checkpoint)
+        self._suspended = suspended
+
+    patch.setattr(Subtask, "abort", forget)
+
+
+def checkpoints_wait_for_subtasks_that_are_gone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CheckpointCoordinator, "lay_out", lambda self, subtasks: None)
+
+
+def the_way_back_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LiveRescale, "way_back", lambda self: self._master.job)
+
+
+def keyed_state_of_the_same_index_only(patch: pytest.MonkeyPatch) -> None:
+    def narrow(operator, index, vertex):  # type: ignore[no-untyped-def]
+        return operator.parts[index % len(operator.parts)]
+
+    patch.setattr(rescaling, "_operator", narrow)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        a_subtask_that_was_held_never_goes_on,
+        checkpoints_wait_for_subtasks_that_are_gone,
+        the_way_back_is_forgotten,
+        keyed_state_of_the_same_index_only,
+    ],
+)
+def test_some_seed_finds_the_bug(
+    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_rescales, "MAX_TICKS", 60_000)
+    bug(monkeypatch)
+    for seed in range(300):
+        try:
+            found = LiveRescaleScenario(seed, MANY_FAULTS).run().problems()
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            print(f"seed {seed}: {found[0][:300]}")
+            return
+    pytest.fail("no seed found it")

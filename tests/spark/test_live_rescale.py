@@ -1,0 +1,37 @@
+"""A running job changes its parallelism on a real Spark, while records flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planned_driver import PlannedDriver
+
+START_SECONDS = 400.0
+"""By when a driver has done what it has to, on a machine that has other things to do."""
+CLUSTER = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
+    acts = ["rescale 2", "rescale 3", "rescale 1"]
+    settings = {**CLUSTER, "state.backend.type": backend}
+    with PlannedDriver(tmp_path, 1, acts, **settings) as driver:
+        now = driver.wait_for(
+            lambda now: len(now.get("widths", ())) == 4, "three changes", START_SECONDS
+        )
+        assert now["widths"] == [1, 2, 3, 1], "slots before and after each"
+        assert now["done"] == acts
+        assert (now["attempt"], now["restarts"]) == (4, 0)
+        assert driver.finish()["records"] > 500
+
+
+@pytest.mark.timeout(600)
+def test_too_few_cores_are_no_harm(tmp_path: Path) -> None:
+    settings = {"spark.master": "local[2]"}
+    with PlannedDriver(tmp_path, 1, ["rescale 3"], **settings) as driver:
+        now = driver.wait_for(lambda now: now.get("refused"), "the refusal", START_SECONDS)
+        assert "the job needs 3 slots and the Spark session has 2" in now["refused"]
+        assert now["attempt"] == 1
+        assert driver.finish()["records"] > 100
