@@ -165,6 +165,12 @@ class StateError(PenstockError):
     code = "STATE"
 
 
+class IncompatibleStateError(StateError):
+    """State was saved with a type that cannot become the one that is declared now."""
+
+    code = "INCOMPATIBLE_STATE"
+
+
 # --- something broke while running: the restart strategy decides -------------------------------
 
 

@@ -24,6 +24,7 @@ import penstock.datastream.interval_join
 import penstock.datastream.state
 import penstock.datastream.window
 import penstock.metrics
+import penstock.state_api
 import penstock.testing
 from penstock.cli import main as cli
 from penstock.common.config_options import OPTIONS, Option
@@ -39,6 +40,7 @@ FRONTS = [
     penstock.datastream,
     penstock.datastream.state,
     penstock.metrics,
+    penstock.state_api,
     penstock.testing,
 ]
 # The reference holds these as well; the guides need not mention every name in them.

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind
+from penstock.common.key_batches import by_group, key_groups
 from penstock.common.keys import (
     Router,
     encode_key,
@@ -382,3 +383,29 @@ def test_rows_that_differ_have_different_encodings():
 def test_a_row_is_a_key_if_all_its_fields_are():
     with pytest.raises(UnsupportedKeyError, match="a list cannot be a key"):
         encode_key(Row(a=[1]))
+
+
+# --- many keys at once ------------------------------------------------------------------------
+
+MANY = st.one_of(
+    st.lists(st.text(st.characters())),
+    st.lists(st.integers()),
+    st.lists(st.integers(-(2**63), 2**63 - 1)),
+    st.lists(st.one_of(st.text(), st.integers(), st.booleans(), st.binary(), st.none())),
+    st.lists(st.tuples(st.text(), st.integers())),
+)
+
+
+@given(MANY, st.sampled_from([1, 2, 100, 128, 32768]))
+def test_the_groups_of_many_keys_are_those_of_each(keys, most):
+    assert key_groups(keys, most) == [key_group(key, most) for key in keys]
+
+
+def test_more_keys_than_are_hashed_at_a_time():
+    for keys in ([f"key {n}" for n in range(10_000)], list(range(-5_000, 5_000)), ["\ud800"] * 3):
+        assert key_groups(keys, 128) == [key_group(key, 128) for key in keys]
+
+
+def test_items_by_group_keep_their_order():
+    assert by_group([3, 0, 3], ["a", "b", "c"]) == {0: ["b"], 3: ["a", "c"]}
+    assert by_group([], []) == {}

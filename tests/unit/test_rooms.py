@@ -31,7 +31,7 @@ ENGINE = BASE | {
     "spark",
     "state",
 }
-FRONTS = ENGINE | {"__init__", "datastream", "rest"}
+FRONTS = ENGINE | {"__init__", "datastream", "inspection", "rest", "state_api"}
 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -47,6 +47,8 @@ ALLOWED: dict[str, set[str]] = {
     "jobmanager": BASE | {"checkpoint", "connectors", "graph", "network"},
     "spark": BASE | {"graph", "jobmanager", "network", "runtime"},
     "rest": BASE | {"checkpoint", "graph", "jobmanager"},
+    "inspection": BASE | {"checkpoint", "jobmanager", "state"},
+    "state_api": BASE | {"checkpoint", "inspection", "spark", "state"},
     "datastream": ENGINE,
     "__init__": BASE | {"datastream"},
     "demo": FRONTS,

@@ -31,6 +31,7 @@ FRONTS = [
     "penstock.datastream.window",
     "penstock.datastream.state",
     "penstock.metrics",
+    "penstock.state_api",
     "penstock.testing",
 ]
 

@@ -238,8 +238,19 @@ class CheckpointStore:
 
     def read_segment(self, path: str) -> bytes:
         """A segment of this job's, or one elsewhere that is named by its whole path."""
-        fs, root = self._root() if path.startswith(OWN) else filesystem_for(path)
-        return fs.read(f"{root}/{path}" if path.startswith(OWN) else root)
+        fs, whole_path = self._segment(path)
+        return fs.read(whole_path)
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """Some bytes of a segment, which nobody has verified."""
+        fs, whole_path = self._segment(path)
+        return fs.read_part(whole_path, start, size)
+
+    def _segment(self, path: str) -> tuple[FileSystem, str]:
+        if not path.startswith(OWN):
+            return filesystem_for(path)
+        fs, root = self._root()
+        return fs, f"{root}/{path}"
 
     def discard(self, checkpoint: int, segments: frozenset[str]) -> None:
         """Delete a checkpoint, then the segments that nothing else refers to."""

@@ -15,22 +15,63 @@ def command() -> None:
 @command.command("ls")
 @click.argument("path")
 def ls(path: str) -> int:
-    """List the operators in PATH with their states, sizes and parallelism."""
-    from penstock.checkpoint.savepoints import open_snapshot
-    from penstock.jobmanager.matching import saved_operators
+    """List the operators in PATH with their states, types, sizes, parallelism and backend."""
+    from penstock.inspection.catalog import Catalog
 
-    metadata = open_snapshot(path).metadata
+    catalog = Catalog.open(path)
+    metadata = catalog.snapshot.metadata
     taken = datetime.fromtimestamp(metadata.timestamp / 1000, timezone.utc)
+    what = "savepoint" if catalog.snapshot.checkpoint is None else "checkpoint"
+    backends = sorted({o.backend for o in catalog.operators.values() if o.backend})
     click.echo(
-        f"checkpoint {metadata.checkpoint} of job {metadata.job_id}, {taken:%Y-%m-%d %X} UTC"
+        f"{what} {metadata.checkpoint} of job {metadata.job_id}, {taken:%Y-%m-%d %X} UTC, for "
+        f"{'state backend ' + ', '.join(backends) if backends else 'any state backend'}"
     )
-    for operator in saved_operators(metadata).values():
-        vertex = operator.vertex
-        finished = ", finished" if vertex.finished() else ""
+    for uid, operator in catalog.operators.items():
+        saved = catalog.saved(uid)
+        finished = ", finished" if saved.vertex.finished() else ""
         click.echo(
-            f"\n{operator.name} (uid {operator.uid}): {operator.size:,} bytes, "
-            f"parallelism {vertex.parallelism} of {vertex.max_parallelism}{finished}"
+            f"\n{operator.name} (uid {uid}): {saved.size:,} bytes, "
+            f"parallelism {operator.parallelism} of {operator.max_parallelism}{finished}"
         )
-        for held in operator.holdings():
+        for state in operator.states:
+            click.echo(
+                f"  {state.kind} state {state.name!r}: {state.type_info}, {state.size:,} bytes"
+            )
+        for held in saved.other_holdings():
             click.echo(f"  {held}")
+    return 0
+
+
+@command.command("get")
+@click.argument("path")
+@click.option("--uid", required=True, help="The uid of the operator.")
+@click.option("--state", "name", required=True, help="The name of the state.")
+@click.option("--key", help="The key, as JSON or as plain text; without it the first entries.")
+@click.option("--limit", default=20, show_default=True, help="Without a key: so many entries.")
+def get(path: str, uid: str, name: str, key: str | None, limit: int) -> int:
+    """Show what is in PATH for a key of a state.
+
+    A key is read as JSON (42, "a", ["a", 1] for a tuple) and as plain text; where that does not
+    find it, keys are compared with it by how they look.
+    """
+    from penstock.cli.state_text import text_of
+    from penstock.inspection.catalog import Catalog
+    from penstock.inspection.lookup import Lookup
+
+    catalog = Catalog.open(path)
+    info = catalog.operator(uid).state(name)
+    lookup = Lookup(catalog, uid, info)
+    if key is not None:
+        click.echo(text_of(info, lookup.find(key)))
+        return 0
+    shown = more = 0
+    for found, value in lookup.entries():
+        if shown < limit:
+            shown += 1
+            click.echo(f"{found!r}: {text_of(info, value, indent='  ')}")
+        else:
+            more += 1
+    if more:
+        click.echo(f"... and {more:,} more")
     return 0

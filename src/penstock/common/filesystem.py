@@ -49,6 +49,10 @@ class FileSystem(Protocol):
 
     def read(self, path: str) -> bytes: ...
 
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """Up to `size` bytes from `start` on: fewer where the file ends before."""
+        ...
+
     def rename(self, source: str, target: str) -> None:
         """Move a file, into a new folder if need be.
 
@@ -104,6 +108,11 @@ class LocalFileSystem:
     def read(self, path: str) -> bytes:
         with _storage_errors("read", path), open(path, "rb") as file:
             return file.read()
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        with _storage_errors("read", path), open(path, "rb") as file:
+            file.seek(start)
+            return file.read(size)
 
     def rename(self, source: str, target: str) -> None:
         with _storage_errors("rename", source):
@@ -178,6 +187,9 @@ class MemoryFileSystem:
             return self.files[path]
         except KeyError:
             raise _missing("read", path) from FileNotFoundError(path)
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        return self.read(path)[start : start + size]
 
     def rename(self, source: str, target: str) -> None:
         try:

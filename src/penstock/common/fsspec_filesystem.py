@@ -87,6 +87,11 @@ class FsspecFileSystem:
             content: bytes = self._fs.cat_file(self._root + path)
             return content
 
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        with self._errors("read", path):
+            content: bytes = self._fs.cat_file(self._root + path, start=start, end=start + size)
+            return content
+
     def rename(self, source: str, target: str) -> None:
         # Not in one step. A reader may see both for a moment, and each of them whole.
         with self._errors("rename", source):

@@ -24,6 +24,7 @@ from penstock.common.plain import Plain
 from penstock.errors import (
     ChannelBrokenError,
     CheckpointError,
+    IncompatibleStateError,
     NotEnoughSlotsError,
     PenstockError,
     SlotLostError,
@@ -346,7 +347,7 @@ class JobMaster:
             return
         self._attempt_ended()
         self._failures += 1
-        restart = restart and not isinstance(error, SupersededError)
+        restart = restart and not isinstance(error, (SupersededError, IncompatibleStateError))
         delay = self._restarts.failed(self._clock.monotonic_ms()) if restart else None
         if delay is None:
             self._set_status(JobStatus.FAILING)

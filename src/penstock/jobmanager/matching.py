@@ -64,7 +64,11 @@ class SavedOperator:
 
     def holdings(self) -> list[str]:
         """All that would be lost without it, in words."""
-        held = [f"{kind} state {name!r}" for name, kind in self.states]
+        return [f"{kind} state {name!r}" for name, kind in self.states] + self.other_holdings()
+
+    def other_holdings(self) -> list[str]:
+        """What it has beside state."""
+        held = []
         if self.positions or any(part.splits for part in self.parts):
             held.append("source positions")
         if self.committables:

@@ -14,7 +14,7 @@ from penstock.common.settings import StateSettings
 from penstock.connectors.function_sink import FunctionWriter
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
-from penstock.errors import FailureOrigin, PenstockError
+from penstock.errors import FailureOrigin, IncompatibleStateError, PenstockError
 from penstock.graph.edge_names import edge_names
 from penstock.graph.execution_graph import ChannelId, ExecutionGraph, SubtaskId
 from penstock.graph.job_graph import JobEdge, JobVertex
@@ -243,6 +243,9 @@ class _Builder:
     def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
         try:
             opener()
+        except IncompatibleStateError as error:
+            where = f"operator {node.name!r} (uid {node.uid})"
+            raise IncompatibleStateError(f"{where}: {error.message}") from None
         except PenstockError:
             raise
         except Exception as error:

@@ -247,6 +247,9 @@ class RuntimeKeyedFunction(RuntimeFunction):
         if isinstance(self.operator, ReduceOperator):
             self.reduce_table = self.state.table("__reduced", "value")
         super().open()
+        if self.state.has_migrated():
+            # All of it would be in the next delta: it is written anew, upon nothing.
+            self.chain.restored(())
 
     def element_context(self) -> Any:
         if self.broadcast is None:

@@ -60,6 +60,10 @@ class KeyedStateBackend(Protocol):
         """Apply blocks, oldest first, before any state is declared. They count as settled."""
         ...
 
+    def has_migrated(self) -> bool:
+        """Whether restored values were brought to another type: what was read is out of date."""
+        ...
+
     def gauges(self) -> dict[str, Callable[[], float]]:
         """What can be told of the backend at any time, by the names of metrics."""
         ...

@@ -15,7 +15,8 @@ from penstock.errors import StateError
 from penstock.state.descriptors import MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ReadOnlyBroadcastState
-from penstock.state.schema import PICKLED, schema_of
+from penstock.state.migration import migration_of_state
+from penstock.state.schema import PICKLED, schema_of, type_of
 from penstock.state.segments import GroupBlock
 
 K = TypeVar("K")
@@ -83,15 +84,21 @@ class BroadcastBackend:
     def __init__(self, names: Iterable[str]) -> None:
         self._entries: dict[str, dict[Any, Any]] = {name: {} for name in names}
         self._types: dict[str, TypeInformation] = {}
+        self._saved: dict[str, TypeInformation] = {}
         self._left_behind: dict[str, dict[Any, Any]] = {}
 
     def declare(self, descriptor: MapStateDescriptor) -> None:
         """Have a state of this name, with what was restored of it."""
         name = descriptor.name
         refuse_ttl(descriptor, "broadcast state")
-        self._types[name] = descriptor.type_info
         if name not in self._entries:
             self._entries[name] = self._left_behind.pop(name, {})
+        declared = descriptor.type_info
+        migrate = migration_of_state(name, self._saved.pop(name, declared), declared)
+        if migrate is not None:
+            entries = self._entries[name]
+            entries.update({key: migrate(value) for key, value in entries.items()})
+        self._types[name] = declared
 
     def writable(self, name: str) -> BroadcastState[Any, Any]:
         return _HeapState(name, self._declared(name))
@@ -128,3 +135,4 @@ class BroadcastBackend:
         entries = dict(zip(keys, values, strict=True))
         target = self._entries if block.state in self._entries else self._left_behind
         target[block.state] = entries
+        self._saved[block.state] = type_of(block.schema)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.keys import key_group
+from penstock.common.key_batches import by_group, key_groups
 from penstock.common.typeinfo import TypeInformation
-from penstock.state.entries import encode_entries, unwritable
+from penstock.state.entries import UNKNOWN, Known, encode_entries, only_type, unwritable
 from penstock.state.kinds import ATOMIC
 from penstock.state.schema import schema_of
 from penstock.state.segments import GroupBlock
@@ -61,24 +61,29 @@ class TableCapture:
 
     def write(self) -> None:
         schema = schema_of(self.type_info)
-        groups: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
         most = self.max_parallelism
-        for key, value in zip(self.keys, self.values, strict=True):
-            keys, values, _ = groups.setdefault(key_group(key, most), ([], [], []))
-            keys.append(key)
-            values.append(value)
-        for key in self.removed:
-            groups.setdefault(key_group(key, most), ([], [], []))[2].append(key)
+        groups = key_groups(self.keys, most)
+        keys, values = by_group(groups, self.keys), by_group(groups, self.values)
+        removed = by_group(key_groups(self.removed, most), self.removed)
+        # Here, in the order in which they were made: in that of key groups they lie far apart.
+        known = Known(only_type(self.keys), only_type(self.values))
         self.keys = self.values = self.removed = []
         self.written = [
             GroupBlock(
                 self.name,
                 self.kind,
                 group,
-                encode_block(self.name, self.type_info, *content),
+                encode_block(
+                    self.name,
+                    self.type_info,
+                    keys.get(group, []),
+                    values.get(group, []),
+                    removed.get(group, []),
+                    known,
+                ),
                 schema,
             )
-            for group, content in sorted(groups.items(), key=lambda item: item[0])
+            for group in sorted({*keys, *removed})
         ]
 
 
@@ -88,9 +93,10 @@ def encode_block(
     keys: list[Any],
     values: list[Any],
     removed: list[Any],
+    known: Known = UNKNOWN,
 ) -> bytes:
     """The bytes of a block; StateError names the state and the key that cannot be written."""
     try:
-        return encode_entries(type_info, keys, values, removed)
+        return encode_entries(type_info, keys, values, removed, known)
     except Exception as error:
         raise unwritable(name, type_info, keys, values, error) from error

@@ -72,13 +72,18 @@ def decode_column(data: bytes, count: int) -> list[Any]:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def write_column(parts: Parts, kind: TypeInformation, values: Sequence[Any]) -> None:
-    """Append the bytes of a column to `parts`."""
+def write_column(
+    parts: Parts, kind: TypeInformation, values: Sequence[Any], only: type | None = None
+) -> None:
+    """Append the bytes of a column to `parts`.
+
+    `only`, if given, is the type of all values: whoever knows it spares the time to look.
+    """
     if not values:
         # Any column of numbers will do: it takes one byte.
         parts.append(b"b")
         return
-    types = set(map(type, values))
+    types = set(map(type, values)) if only is None else {only}
     if _NONE in types:
         parts.append(b"N")
         parts.append(bytes([value is not None for value in values]))
@@ -121,9 +126,11 @@ def _write_text(parts: Parts, kind: TypeInformation, values: Sequence[Any], type
 
 
 def _texts(parts: Parts, letter: bytes, texts: Sequence[str]) -> None:
+    # First what touches all of each text: then its length is near.
+    data = "".join(texts).encode("utf-8", "surrogatepass")
     parts.append(letter)
     _ints(parts, list(map(len, texts)))
-    _sized(parts, "".join(texts).encode("utf-8", "surrogatepass"))
+    _sized(parts, data)
 
 
 def _sized(parts: Parts, data: bytes) -> None:

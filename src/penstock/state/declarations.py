@@ -1,7 +1,8 @@
 """Which states an operator has declared: the same on every backend.
 
-A declaration binds a name to a kind and a type for as long as the operator runs, and must agree
-with what was restored under that name.
+A declaration binds a name to a kind and a type for as long as the operator runs. What was restored
+under that name must be of the same kind, and of a type that can become the declared one: then its
+values are migrated when it is declared.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.kinds import HASHMAP_STATES, KeyContext
-from penstock.state.schema import PICKLED, needs_pickle, schema_of
+from penstock.state.migration import (
+    Migrate,
+    NoMigration,
+    migrate_table,
+    migration,
+    migration_of_state,
+)
+from penstock.state.schema import PICKLED
 from penstock.state.sweep import Prune
 from penstock.state.table import StateTable
 from penstock.state.ttl import EXPIRING_STATES
@@ -32,6 +40,8 @@ class Declarations:
         self._table = table
         self._types: dict[str, TypeInformation] = {}
         self._bound: dict[str, tuple[StateDescriptor, Any]] = {}
+        self.migrated = False
+        """Whether values that were restored have been replaced."""
 
     def bind(self, descriptor: StateDescriptor) -> Any:
         """The state object for `descriptor`, the same for the same; else StateError."""
@@ -45,7 +55,7 @@ class Declarations:
                 )
             return bound[1]
         table = self._table(name, descriptor.stored_kind())
-        self._declare(name, descriptor.stored_type())
+        self._declare(name, descriptor.stored_type(), table)
         if descriptor.ttl is None:
             state = HASHMAP_STATES[descriptor.kind](self._key_context, table, descriptor)
         else:
@@ -55,20 +65,28 @@ class Declarations:
         self._bound[name] = (descriptor, state)
         return state
 
-    def _declare(self, name: str, declared: TypeInformation) -> None:
-        saved = self._types.get(name, declared)
-        # What was pickled may be anything; whether it fits is seen when it is written.
-        undeclared = needs_pickle(schema_of(saved)) or needs_pickle(schema_of(declared))
-        if saved != declared and not undeclared:
-            raise StateError(
-                f"state {name!r} was saved with the type {saved} and is now declared with "
-                f"{declared}; give it a new name or declare it as it was"
-            )
+    def _declare(self, name: str, declared: TypeInformation, table: StateTable) -> None:
+        migrate = migration_of_state(name, self._types.get(name, declared), declared)
+        if migrate is not None:
+            migrate_table(table, migrate)
+            self.migrated = True
         self._types[name] = declared
 
-    def restored(self, name: str, type_info: TypeInformation) -> None:
-        """The values of `name` were saved with this type."""
-        self._types[name] = type_info
+    def restored(self, name: str, saved: TypeInformation, table: StateTable) -> Migrate | None:
+        """The values that come next were saved with this type; what must be done to them.
+
+        What has come already is brought to the same type. The types differ where a function asked
+        for its state, and so migrated it, in some subtasks only.
+        """
+        known = self._types.setdefault(name, saved)
+        try:
+            migrate = migration(known, saved)
+        except NoMigration:
+            return migration_of_state(name, saved, known)
+        if migrate is not None:
+            migrate_table(table, migrate)
+        self._types[name] = saved
+        return None
 
     def type_of(self, name: str) -> TypeInformation:
         """The type to write the values of `name` with."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import shorten
@@ -26,15 +26,38 @@ _KEY_TYPES: dict[type, TypeInformation] = {
 }
 
 
+class Known(NamedTuple):
+    """What is known of the entries of a block: the type of all keys, and that of all values.
+
+    None where there are several, or nobody looked.
+    """
+
+    key: type | None = None
+    value: type | None = None
+
+
+UNKNOWN = Known()
+
+
 def encode_entries(
-    kind: TypeInformation, keys: Sequence[Any], values: Sequence[Any], removed: Sequence[Any] = ()
+    kind: TypeInformation,
+    keys: Sequence[Any],
+    values: Sequence[Any],
+    removed: Sequence[Any] = (),
+    known: Known = UNKNOWN,
 ) -> bytes:
     """The bytes of a block; any error that a value's own code raises comes through."""
     parts: Parts = [_COUNTS.pack(len(removed), len(keys))]
     write_column(parts, _key_type(removed), removed)
-    write_column(parts, _key_type(keys), keys)
-    write_column(parts, kind, values)
+    write_column(parts, _key_type(keys, known.key), keys, known.key)
+    write_column(parts, kind, values, known.value)
     return b"".join(parts)
+
+
+def only_type(values: Iterable[Any]) -> type | None:
+    """The type of all values, if they have one in common."""
+    types = set(map(type, values))
+    return types.pop() if len(types) == 1 else None
 
 
 def decode_entries(payload: bytes) -> tuple[list[Any], list[Any], list[Any]]:
@@ -80,6 +103,6 @@ def unwritable(
     return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {error}")
 
 
-def _key_type(keys: Sequence[Any]) -> TypeInformation:
-    types = set(map(type, keys))
-    return _KEY_TYPES.get(types.pop(), PICKLED) if len(types) == 1 else PICKLED
+def _key_type(keys: Sequence[Any], only: type | None = None) -> TypeInformation:
+    found = only or only_type(keys)
+    return PICKLED if found is None else _KEY_TYPES.get(found, PICKLED)

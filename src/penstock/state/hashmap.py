@@ -85,12 +85,17 @@ class HashMapBackend:
 
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         for block in blocks:
-            entries = self.table(block.state, block.kind).entries
-            self._declared.restored(block.state, type_of(block.schema))
+            table = self.table(block.state, block.kind)
+            migrate = self._declared.restored(block.state, type_of(block.schema), table)
             keys, values, removed = decode_entries(block.payload)
-            entries.update(zip(keys, values, strict=True))
+            if migrate is not None:
+                values = list(map(migrate, values))
+            table.entries.update(zip(keys, values, strict=True))
             for key in removed:
-                entries.pop(key, None)
+                table.entries.pop(key, None)
+
+    def has_migrated(self) -> bool:
+        return self._declared.migrated
 
     def gauges(self) -> dict[str, Callable[[], float]]:
         """Nothing: a dict knows its length and no more."""

@@ -21,6 +21,7 @@ from penstock.state.broadcast import BroadcastBackend
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ListState
+from penstock.state.migration import migration_of_state
 from penstock.state.redistribution import copy_of, split, union
 from penstock.state.schema import schema_of, type_of
 from penstock.state.segments import GroupBlock, Origin, decode_segment, origin_of
@@ -107,6 +108,9 @@ class OperatorStateBackend(OperatorStateStore):
                 f"operator state {name!r} is {found.kind} state and is asked for as {kind} state; "
                 "give one of them another name"
             )
+        migrate = migration_of_state(name, found.type_info, descriptor.type_info)
+        if migrate is not None:
+            found.elements[:] = map(migrate, found.elements)
         found.type_info = descriptor.type_info
         return _OperatorList(found.elements)
 

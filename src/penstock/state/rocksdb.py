@@ -150,9 +150,15 @@ class RocksDBBackend:
             if block.kind == TIMERS:
                 self._timers.restore([block])
                 continue
-            self.table(block.state, block.kind)
-            self._declared.restored(block.state, type_of(block.schema))
-            self._tables[block.state][1].restore(*decode_entries(block.payload))
+            table = self.table(block.state, block.kind)
+            migrate = self._declared.restored(block.state, type_of(block.schema), table)
+            keys, values, removed = decode_entries(block.payload)
+            if migrate is not None:
+                values = list(map(migrate, values))
+            self._tables[block.state][1].restore(keys, values, removed)
+
+    def has_migrated(self) -> bool:
+        return self._declared.migrated
 
     def gauges(self) -> dict[str, Callable[[], float]]:
         return self.database.gauges()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +111,35 @@ def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
 def origin_of(data: bytes) -> Origin:
     """Who wrote a verified segment."""
     return Origin(**_index(data)[0]["origin"])
+
+
+@dataclass(frozen=True)
+class BlockPlace:
+    """Where in its segment a block is, and what it is of."""
+
+    state: str
+    kind: str
+    group: int
+    schema: Schema
+    start: int
+    size: int
+
+
+def read_index(read_part: Callable[[int, int], bytes]) -> tuple[Origin, list[BlockPlace]]:
+    """Who wrote a segment, and what is where in it, without reading the rest.
+
+    `read_part` gives the bytes from a place on, up to a number of them; nobody verified them.
+    """
+    head = read_part(0, _HEADER.size)
+    size = _HEADER.size + (_HEADER.unpack(head)[2] if len(head) == _HEADER.size else 0)
+    index, start = _index(head + read_part(_HEADER.size, size - _HEADER.size))
+    states = index["states"]
+    places = []
+    for number, group, offset, length in index["blocks"]:
+        state = states[number]
+        what = (state["name"], state["kind"], group, state["schema"])
+        places.append(BlockPlace(*what, start + offset, length))
+    return Origin(**index["origin"]), places
 
 
 def describe_segment(data: bytes) -> list[dict[str, Any]]:

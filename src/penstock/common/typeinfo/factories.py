@@ -8,7 +8,8 @@ False
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from penstock.common.typeinfo.base import TypeInformation
 from penstock.common.typeinfo.basic import BasicTypeInfo, PickledBytesTypeInfo
@@ -113,10 +114,16 @@ class Types:
 
     @staticmethod
     def ROW_NAMED(
-        field_names: Sequence[str], field_types: Sequence[TypeInformation]
+        field_names: Sequence[str],
+        field_types: Sequence[TypeInformation],
+        defaults: Mapping[str, Any] | None = None,
     ) -> RowTypeInfo:
-        """A Row with these fields."""
-        return RowTypeInfo(field_types, field_names)
+        """A Row with these fields.
+
+        `defaults`, by the names of fields, are for state: what a row that was saved before a
+        field was added has in it. Without one that is None.
+        """
+        return RowTypeInfo(field_types, field_names, defaults)
 
     @staticmethod
     def TUPLE(field_types: Sequence[TypeInformation]) -> TupleTypeInfo:

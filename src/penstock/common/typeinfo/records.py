@@ -11,8 +11,8 @@ Row(name='Ada', born=None)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.typeinfo.base import Converter, TypeInformation, blame, mismatch
@@ -64,9 +64,17 @@ class RowTypeInfo(TypeInformation):
 
     field_types: tuple[TypeInformation, ...]
     field_names: tuple[str, ...]
+    defaults: Mapping[str, Any] = field(compare=False)
+    """What rows that were saved before a field was added have in it, by the field's name.
+
+    It is no part of the type: rows are alike wherever their values came from.
+    """
 
     def __init__(
-        self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None
+        self,
+        field_types: Sequence[TypeInformation],
+        field_names: Sequence[str] | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         names = field_names
         if names is None:
@@ -78,6 +86,23 @@ class RowTypeInfo(TypeInformation):
             )
         object.__setattr__(self, "field_types", tuple(field_types))
         object.__setattr__(self, "field_names", tuple(names))
+        object.__setattr__(self, "defaults", self._checked(defaults or {}))
+
+    def _checked(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """The defaults as their types have them."""
+        checked = {}
+        for name, default in defaults.items():
+            index = self.get_field_index(name)
+            if index < 0:
+                raise ProgramError(f"a default for {name!r}, which is no field of {self}")
+            try:
+                kind = self.field_types[index]
+                checked[name] = None if default is None else kind.to_internal_type(default)
+            except TypeMismatchError as error:
+                raise ProgramError(
+                    f"the default of a field does not fit: {name}: {error}"
+                ) from None
+        return checked
 
     def get_field_names(self) -> list[str]:
         """The names of the fields, in order."""

@@ -1,0 +1,1 @@
+"""Looking into savepoints and checkpoints, without Spark and without the program that made them."""

@@ -1,0 +1,92 @@
+"""Reading state out of segments: pure tasks, for an executor or for a command line."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.store import CheckpointStore
+from penstock.common.typeinfo import TypeInformation
+from penstock.errors import PenstockError, StateError
+from penstock.inspection.catalog import Catalog, StateInfo
+from penstock.state.entries import decode_entries
+from penstock.state.migration import migration_of_state
+from penstock.state.schema import type_of
+from penstock.state.segments import GroupBlock, decode_segment, origin_of
+
+
+@dataclass(frozen=True)
+class StatePart:
+    """What one subtask had of one state, and how to read it."""
+
+    store: CheckpointStore
+    handles: tuple[SegmentHandle, ...]
+    """Oldest first."""
+    state: str
+    type_info: TypeInformation
+    """The type to give values in."""
+    groups: range
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """Keys with their values, key group after key group."""
+        blocks: dict[int, list[GroupBlock]] = {}
+        for handle in self.handles:
+            if handle.first_group >= 0 and handle.overlaps(self.groups):
+                for block in decode_segment(self.store.read_whole(handle), self.groups):
+                    if block.state == self.state:
+                        blocks.setdefault(block.group, []).append(block)
+        for group in sorted(blocks):
+            entries: dict[Any, Any] = {}
+            for block in blocks.pop(group):
+                keys, values, removed = self._decoded(block)
+                entries.update(zip(keys, values, strict=True))
+                for key in removed:
+                    entries.pop(key, None)
+            yield from entries.items()
+
+    def unkeyed(self) -> Iterator[tuple[int, Any, Any]]:
+        """Of operator state: the subtask, the key or the position, and the value."""
+        for handle in self.handles:
+            if handle.first_group < 0:
+                data = self.store.read_whole(handle)
+                for block in decode_segment(data, range(0)):
+                    if block.state == self.state:
+                        keys, values, _ = self._decoded(block)
+                        for key, value in zip(keys, values, strict=True):
+                            yield origin_of(data).subtask, key, value
+
+    def _decoded(self, block: GroupBlock) -> tuple[list[Any], list[Any], list[Any]]:
+        keys, values, removed = decoded(self.state, block.payload)
+        migrate = migration_of_state(self.state, type_of(block.schema), self.type_info)
+        return keys, values if migrate is None else list(map(migrate, values)), removed
+
+
+def parts_of(catalog: Catalog, uid: str, state: StateInfo) -> list[StatePart]:
+    """What each subtask has of a state; those that have nothing are left out."""
+    saved = catalog.saved(uid)
+    wanted = (state.name, state.kind)
+    store, groups = catalog.snapshot.store, range(saved.vertex.max_parallelism)
+    holding = [
+        tuple(handle for handle in part.segments if wanted in handle.states) for part in saved.parts
+    ]
+    return [
+        StatePart(store, handles, state.name, state.type_info, groups)
+        for handles in holding
+        if handles
+    ]
+
+
+def decoded(state: str, payload: bytes) -> tuple[list[Any], list[Any], list[Any]]:
+    """The keys, values and removed keys of a block; StateError if something cannot be unpickled."""
+    try:
+        return decode_entries(payload)
+    except PenstockError:
+        raise
+    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError) as error:
+        raise StateError(
+            f"state {state!r} has pickled objects that cannot be read here: "
+            f"{type(error).__name__}: {error}; make the modules of their classes importable"
+        ) from error
