@@ -160,6 +160,7 @@ def test_two_states_of_one_name_and_different_kinds():
     error = failure(lambda stream: stream.key_by(first).process(TwoKinds()))
     assert error.code == "STATE"
     assert "'one' is declared twice: as value of LONG and as list of LONG" in str(error)
+    assert "in operator 'KeyedProcess', subtask 1/1" in str(error)
 
 
 # --- at the first record ----------------------------------------------------------------------
@@ -172,7 +173,39 @@ class Early(ProcessFunction):
 
 
 def test_a_timer_without_a_key():
-    assert "timers belong to a key" in str(failure(lambda stream: stream.process(Early())))
+    error = failure(lambda stream: stream.process(Early()).name("Early"))
+    assert "timers belong to a key" in str(error) and "in operator 'Early'" in str(error)
+
+
+class OutOfPlace(KeyedProcessFunction):
+    """Looks at keyed state where there is no key."""
+
+    def open(self, runtime_context):
+        runtime_context.get_state(ValueStateDescriptor("last", Types.STRING())).value()
+
+    def process_element(self, value, ctx):
+        raise AssertionError("no record may come this far")
+
+
+@pytest.mark.parametrize(
+    ("build", "code"),
+    [
+        (lambda stream: stream.map(Remembering()), "STATE"),
+        (lambda stream: stream.key_by(first).process(TwoKinds()), "STATE"),
+        (lambda stream: stream.key_by(first).process(OutOfPlace()), "STATE"),
+        (lambda stream: stream.process(Early()), "PROGRAM"),
+    ],
+    ids=["not keyed", "two kinds", "no key", "timer"],
+)
+def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
+    with local_environment() as env:
+        env.enable_checkpointing(100)  # and with it restarts without end
+        build(env.from_collection(["ab", "ac"])).print()
+        job = env.execute_async()
+        with pytest.raises(JobFailedError) as caught:
+            job.get_job_execution_result().result(timeout=30)
+        assert caught.value.__cause__.code == code
+        assert (job.progress().attempt, job.progress().restarts) == (1, 1)
 
 
 def test_a_type_that_does_not_fit():

@@ -31,7 +31,7 @@ from penstock.graph.execution_graph import ChannelId, SubtaskId
 from penstock.jobmanager.alignment import Alignment
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.deployment import deployments
-from penstock.jobmanager.endings import HOPELESS, settle
+from penstock.jobmanager.endings import HOPELESS, MISTAKES, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.liveness import Liveness, liveness_of
@@ -282,7 +282,8 @@ class JobMaster:
             handler(self, message)
 
     def _failed(self, message: Failed) -> None:
-        self._fail(_as_penstock(message.error))
+        error = _as_penstock(message.error)
+        self._fail(error, restart=not isinstance(error, MISTAKES))
 
     def _split_request(self, message: SplitRequest) -> None:
         subtask = SubtaskId(*message.subtask)

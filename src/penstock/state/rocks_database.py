@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.settings import StateSettings
-from penstock.errors import ConfigurationError, StateError
+from penstock.errors import ConfigurationError, StorageError
 
 _SMALLEST_BUFFER = 64 << 10
 _BLOOM_BITS = 10
@@ -48,7 +48,7 @@ class RocksDatabase:
         try:
             db.write(batch)
         except Exception as error:
-            raise StateError(f"RocksDB cannot write to {db.path()}: {error}") from error
+            raise StorageError(f"RocksDB cannot write to {db.path()}: {error}") from error
 
     def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """What is there under keys that begin with `prefix`, in order.
