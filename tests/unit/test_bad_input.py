@@ -9,19 +9,30 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import (
     CoMapFunction,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     OutputTag,
     ProcessFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ValueStateDescriptor,
+)
 from penstock.errors import JobFailedError, ProgramError
 from penstock.testing import local_environment
 
 
 def first(word):
     return word[0]
+
+
+class First(KeySelector):
+    def get_key(self, value):
+        return value[0]
 
 
 class Same(KeyedProcessFunction):
@@ -62,6 +73,8 @@ def yielding(*values):
         (lambda: words().key_by(first).reduce(yielding), "takes what its function returns"),
         (lambda: words().partition_custom(yielding, first), "takes what its function returns"),
         (lambda: connected().map(YieldingPair()), "map2.* takes what its function returns"),
+        (lambda: words().map(Remembering), r"class Remembering was given: Remembering\(\) makes"),
+        (lambda: words().key_by(First), r"class First was given: First\(\) makes"),
         (lambda: words().map(7), "needs a function or an object with a method map, not a int"),
         (lambda: words().map(first).get_side_output(OutputTag("late")), "has no side outputs"),
         (lambda: words().sink_to(print), "needs a Sink, not a builtin"),
@@ -177,6 +190,23 @@ def test_a_timer_without_a_key():
     assert "timers belong to a key" in str(error) and "in operator 'Early'" in str(error)
 
 
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
+
+
+class TimedRules(KeyedBroadcastProcessFunction):
+    """Asks for a timer where there is no key."""
+
+    def process_element(self, value, ctx):
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(1)
+
+
+def timed_rules(stream):
+    return stream.key_by(first).connect(stream.broadcast(RULES)).process(TimedRules())
+
+
 class OutOfPlace(KeyedProcessFunction):
     """Looks at keyed state where there is no key."""
 
@@ -194,8 +224,9 @@ class OutOfPlace(KeyedProcessFunction):
         (lambda stream: stream.key_by(first).process(TwoKinds()), "STATE"),
         (lambda stream: stream.key_by(first).process(OutOfPlace()), "STATE"),
         (lambda stream: stream.process(Early()), "PROGRAM"),
+        (timed_rules, "PROGRAM"),
     ],
-    ids=["not keyed", "two kinds", "no key", "timer"],
+    ids=["not keyed", "two kinds", "no key", "timer", "timer of a rule"],
 )
 def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
     with local_environment() as env:
@@ -213,3 +244,17 @@ def test_a_type_that_does_not_fit():
     assert error.code == "TYPE_MISMATCH"
     assert "expected LONG, got str" in str(error) and "'ab'" in str(error)
     assert "'ac'" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda stream: stream.map(lambda word: (letter for letter in word)),
+        lambda stream: stream.map(lambda word: (letter for letter in word)).rebalance().map(str),
+    ],
+    ids=["printed", "sent"],
+)
+def test_a_lambda_that_makes_a_generator(build):
+    error = failure(build)
+    assert error.code == "RECORD"
+    assert "generator" in str(error) and "in operator" in str(error)
