@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 
 import pytest
@@ -217,16 +218,33 @@ class OutOfPlace(KeyedProcessFunction):
         raise AssertionError("no record may come this far")
 
 
+class Elsewhere:
+    """Travels as a module that only the driver has."""
+
+    def __call__(self, value):
+        return value
+
+    def __reduce__(self):
+        return importlib.import_module, ("a_module_of_the_driver",)
+
+
+def test_a_module_that_slots_do_not_have():
+    error = failure(lambda stream: stream.map(Elsewhere()))
+    assert "needs the module 'a_module_of_the_driver'" in str(error)
+    assert "add_python_file" in str(error)
+
+
 @pytest.mark.parametrize(
     ("build", "code"),
     [
+        (lambda stream: stream.map(Elsewhere()), "PROGRAM"),
         (lambda stream: stream.map(Remembering()), "STATE"),
         (lambda stream: stream.key_by(first).process(TwoKinds()), "STATE"),
         (lambda stream: stream.key_by(first).process(OutOfPlace()), "STATE"),
         (lambda stream: stream.process(Early()), "PROGRAM"),
         (timed_rules, "PROGRAM"),
     ],
-    ids=["not keyed", "two kinds", "no key", "timer", "timer of a rule"],
+    ids=["no module", "not keyed", "two kinds", "no key", "timer", "timer of a rule"],
 )
 def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
     with local_environment() as env:
