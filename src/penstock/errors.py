@@ -45,7 +45,7 @@ class InvalidParallelismError(ProgramError):
 
 
 class DuplicateNameError(ProgramError):
-    """A uid (or a source or sink name that stands in for one) is used twice."""
+    """A uid is used twice. (Names may be: operators with one name have uids of their own.)"""
 
     code = "DUPLICATE_NAME"
 

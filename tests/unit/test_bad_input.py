@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 
 import pytest
@@ -9,19 +10,30 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import (
     CoMapFunction,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     OutputTag,
     ProcessFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ValueStateDescriptor,
+)
 from penstock.errors import JobFailedError, ProgramError
 from penstock.testing import local_environment
 
 
 def first(word):
     return word[0]
+
+
+class First(KeySelector):
+    def get_key(self, value):
+        return value[0]
 
 
 class Same(KeyedProcessFunction):
@@ -62,6 +74,8 @@ def yielding(*values):
         (lambda: words().key_by(first).reduce(yielding), "takes what its function returns"),
         (lambda: words().partition_custom(yielding, first), "takes what its function returns"),
         (lambda: connected().map(YieldingPair()), "map2.* takes what its function returns"),
+        (lambda: words().map(Remembering), r"class Remembering was given: Remembering\(\) makes"),
+        (lambda: words().key_by(First), r"class First was given: First\(\) makes"),
         (lambda: words().map(7), "needs a function or an object with a method map, not a int"),
         (lambda: words().map(first).get_side_output(OutputTag("late")), "has no side outputs"),
         (lambda: words().sink_to(print), "needs a Sink, not a builtin"),
@@ -160,6 +174,7 @@ def test_two_states_of_one_name_and_different_kinds():
     error = failure(lambda stream: stream.key_by(first).process(TwoKinds()))
     assert error.code == "STATE"
     assert "'one' is declared twice: as value of LONG and as list of LONG" in str(error)
+    assert "in operator 'KeyedProcess', subtask 1/1" in str(error)
 
 
 # --- at the first record ----------------------------------------------------------------------
@@ -172,7 +187,74 @@ class Early(ProcessFunction):
 
 
 def test_a_timer_without_a_key():
-    assert "timers belong to a key" in str(failure(lambda stream: stream.process(Early())))
+    error = failure(lambda stream: stream.process(Early()).name("Early"))
+    assert "timers belong to a key" in str(error) and "in operator 'Early'" in str(error)
+
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
+
+
+class TimedRules(KeyedBroadcastProcessFunction):
+    """Asks for a timer where there is no key."""
+
+    def process_element(self, value, ctx):
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(1)
+
+
+def timed_rules(stream):
+    return stream.key_by(first).connect(stream.broadcast(RULES)).process(TimedRules())
+
+
+class OutOfPlace(KeyedProcessFunction):
+    """Looks at keyed state where there is no key."""
+
+    def open(self, runtime_context):
+        runtime_context.get_state(ValueStateDescriptor("last", Types.STRING())).value()
+
+    def process_element(self, value, ctx):
+        raise AssertionError("no record may come this far")
+
+
+class Elsewhere:
+    """Travels as a module that only the driver has."""
+
+    def __call__(self, value):
+        return value
+
+    def __reduce__(self):
+        return importlib.import_module, ("a_module_of_the_driver",)
+
+
+def test_a_module_that_slots_do_not_have():
+    error = failure(lambda stream: stream.map(Elsewhere()))
+    assert "needs the module 'a_module_of_the_driver'" in str(error)
+    assert "add_python_file" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("build", "code"),
+    [
+        (lambda stream: stream.map(Elsewhere()), "PROGRAM"),
+        (lambda stream: stream.map(Remembering()), "STATE"),
+        (lambda stream: stream.key_by(first).process(TwoKinds()), "STATE"),
+        (lambda stream: stream.key_by(first).process(OutOfPlace()), "STATE"),
+        (lambda stream: stream.process(Early()), "PROGRAM"),
+        (timed_rules, "PROGRAM"),
+    ],
+    ids=["no module", "not keyed", "two kinds", "no key", "timer", "timer of a rule"],
+)
+def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
+    with local_environment() as env:
+        env.enable_checkpointing(100)  # and with it restarts without end
+        build(env.from_collection(["ab", "ac"])).print()
+        job = env.execute_async()
+        with pytest.raises(JobFailedError) as caught:
+            job.get_job_execution_result().result(timeout=30)
+        assert caught.value.__cause__.code == code
+        assert (job.progress().attempt, job.progress().restarts) == (1, 1)
 
 
 def test_a_type_that_does_not_fit():
@@ -180,3 +262,17 @@ def test_a_type_that_does_not_fit():
     assert error.code == "TYPE_MISMATCH"
     assert "expected LONG, got str" in str(error) and "'ab'" in str(error)
     assert "'ac'" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda stream: stream.map(lambda word: (letter for letter in word)),
+        lambda stream: stream.map(lambda word: (letter for letter in word)).rebalance().map(str),
+    ],
+    ids=["printed", "sent"],
+)
+def test_a_lambda_that_makes_a_generator(build):
+    error = failure(build)
+    assert error.code == "RECORD"
+    assert "generator" in str(error) and "in operator" in str(error)

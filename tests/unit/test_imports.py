@@ -8,11 +8,15 @@ import sys
 import pytest
 
 
+def modules_after(code: str) -> set[str]:
+    """The modules in a fresh process after `code`."""
+    command = [sys.executable, "-c", f"{code}\nimport sys; print('\\n'.join(sys.modules))"]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+
+
 def loaded_after(code: str) -> set[str]:
     """The top-level packages in a fresh process after `code`."""
-    shown = "import sys; print('\\n'.join({name.partition('.')[0] for name in sys.modules}))"
-    command = [sys.executable, "-c", f"{code}\n{shown}"]
-    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    return {name.partition(".")[0] for name in modules_after(code)}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +25,22 @@ def loaded_after(code: str) -> set[str]:
 def test_the_front_does_not_import(package):
     code = "import penstock.datastream as d; d.StreamExecutionEnvironment()"
     assert package not in loaded_after(code)
+
+
+def test_the_front_does_not_import_what_only_jobs_need():
+    """Dataclasses are slow to make, and what is imported is mostly those."""
+    loaded = modules_after("import penstock.datastream, penstock.common, penstock.datastream.state")
+    heavy = {
+        "asyncio",
+        "penstock.checkpoint.coordinator",
+        "penstock.checkpoint.store",
+        "penstock.jobmanager.restart",
+        "penstock.network.messages",
+        "penstock.runtime.context",
+        "penstock.state.hashmap",
+        "penstock.state.segments",
+    }
+    assert not heavy & loaded
 
 
 def test_the_version_needs_only_the_command_line():

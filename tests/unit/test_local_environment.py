@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
+
 import pytest
 
 from penstock.common import Configuration, IntCounter, JobStatus, Types, WatermarkStrategy
@@ -177,6 +180,16 @@ def test_what_still_runs_at_the_end_of_the_block_is_ended() -> None:
         endless(env).print()
         client = env.execute_async()
     assert client.get_job_status().result() is JobStatus.CANCELED
+
+
+def test_ctrl_c_is_passed_on_when_nothing_of_the_job_is_left() -> None:
+    with local_environment() as env:
+        endless(env).filter(lambda n: False).print()
+        job = env.execute_async()
+        threading.Timer(0.2, _thread.interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            job.result()
+        assert job.get_job_status().result() is JobStatus.CANCELED
 
 
 def test_a_failure_is_told_as_on_a_cluster() -> None:

@@ -54,6 +54,30 @@ def test_a_function_by_way_of_another_is_named():
     assert "inner.event._cond" in message(lambda value: inner(value))
 
 
+@pytest.mark.parametrize("spread", ["key_by", "partition_custom"])
+def test_what_says_where_records_go_is_named(spread):
+    guard = threading.Lock()
+
+    def key(value):
+        return guard, value
+
+    stream = StreamExecutionEnvironment().from_collection([1]).map(str).name("Text")
+    if spread == "key_by":
+        stream = stream.key_by(key).reduce(max).name("Most")
+    else:
+        stream = stream.partition_custom(lambda key, n: 0, key).map(str).name("Most")
+    stream.print()
+    graph = stream._env._program.stream_graph()
+    with pytest.raises(ProgramError, match=r"between operators 'Text' and 'Most'.*guard is a lock"):
+        pickle_graph(build_execution_graph(build_job_graph(graph, "job")))
+
+
+def test_a_default_of_a_parameter_is_named():
+    lock = threading.Lock()
+    text = message(lambda value, guard=lock: value)
+    assert "operator 'Shape' cannot be sent to the slots: guard is a lock" in text
+
+
 def test_a_map_does_not_yield():
     def several(value):
         yield value

@@ -47,4 +47,9 @@ def exchange(graph: JobGraph, edge: JobEdge) -> str:
 def without_uid(graph: JobGraph, declared: Mapping[int, DeclaredStates]) -> list[StreamNode]:
     """The operators with state whose author gave them no uid."""
     nodes = (node for vertex in graph.vertices for node in vertex.nodes)
-    return [n for n in nodes if n.generated_uid and state_of(n, declared) is not None]
+    wrong = {node for node, known in declared.items() if known.mistake is not None}
+    return [
+        node
+        for node in nodes
+        if node.generated_uid and node.id not in wrong and state_of(node, declared) is not None
+    ]

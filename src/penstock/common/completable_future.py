@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -44,4 +43,7 @@ class CompletableFuture(Future[T]):
         return future
 
     def __await__(self) -> Generator[Any, None, T]:
+        # Imported where it is used: programs that await have it, for others it is a heavy import.
+        import asyncio
+
         return asyncio.wrap_future(self).__await__()

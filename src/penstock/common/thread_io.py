@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +16,10 @@ class ThreadIo:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
-        """Call `work` in the thread, then `done(result, error)` on the loop."""
+        """Call `work` in the thread, then `done(result, error)` on the loop.
+
+        Neither is called any more when the interpreter is about to end.
+        """
 
         def run() -> None:
             try:
@@ -26,7 +30,9 @@ class ThreadIo:
             else:
                 self._mail(lambda: done(result, None))
 
-        self._executor.submit(run)
+        # The interpreter ends: Python takes no more work, and nobody waits for what it would give.
+        with contextlib.suppress(RuntimeError):
+            self._executor.submit(run)
 
     def close(self) -> None:
         """Let the piece under way finish and forget the rest."""

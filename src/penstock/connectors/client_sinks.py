@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import GeneratorType
 from typing import Any
 
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
@@ -72,6 +73,11 @@ class _PrintWriter(_ClientWriter):
         self._prefix = prefix
 
     def write(self, value: Any) -> None:
+        if isinstance(value, GeneratorType):
+            raise RecordError(
+                "a record is a generator, which cannot be printed: use flat_map() for the function "
+                "that made it"
+            )
         self._values.append(f"{self._prefix}{value}")
         if len(self._values) >= _BATCH:
             self.flush()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
-from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import config_options as options
 from penstock.common.settings import RuntimeSettings, StateSettings
 from penstock.common.shipped_files import ShippedFile
@@ -18,8 +18,9 @@ from penstock.graph.blueprint import Blueprint
 from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Timeouts
-from penstock.jobmanager.restart_options import restart_strategy
-from penstock.state.choice import check_available
+
+if TYPE_CHECKING:
+    from penstock.checkpoint.store import CheckpointStore
 
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
@@ -32,6 +33,10 @@ def assemble(
     cached_files: Sequence[ShippedFile] = (),
 ) -> Job:
     """Check everything that can be checked without running, and put the job together."""
+    # Here and below imported where it is used: what only jobs need must not slow down
+    # `import penstock.datastream`.
+    from penstock.jobmanager.restart_options import restart_strategy
+
     options.check_keys(values)
     given_id = job_id or options.JOB_ID.read(values)
     job_id = given_id or uuid.uuid4().hex
@@ -94,6 +99,8 @@ def _store(
 ) -> CheckpointStore | None:
     if checkpoints.interval_ms is None and options.RECOVERY_PATH.read(values) is None:
         return None
+    from penstock.checkpoint.store import MEMORY, CheckpointStore
+
     return CheckpointStore(options.CHECKPOINT_DIRECTORY.read(values) or MEMORY, job_id)
 
 
@@ -131,6 +138,8 @@ def _changelog_ms(values: Mapping[str, str]) -> int | None:
 
 
 def _state(values: Mapping[str, str]) -> StateSettings:
+    from penstock.state.choice import check_available
+
     backend = options.STATE_BACKEND.read(values)
     check_available(backend)
     return StateSettings(

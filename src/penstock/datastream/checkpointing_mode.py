@@ -1,5 +1,5 @@
 """Checkpointing modes, by PyFlink's name."""
 
-from penstock.checkpoint.coordinator import CheckpointMode as CheckpointingMode
+from penstock.checkpoint.settings import CheckpointMode as CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

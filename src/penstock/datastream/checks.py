@@ -31,6 +31,11 @@ def need_callable(
 ) -> Callable[..., Any]:
     """The function that `value` is or has as `method`; ProgramError if it is neither."""
     bound = getattr(value, method, None)
+    if isinstance(value, type) and bound is not None:
+        raise ProgramError(
+            f"{what}() needs an object, and the class {value.__name__} was given: "
+            f"{value.__name__}() makes one"
+        )
     if not may_yield:
         refuse_generator(value if bound is None else bound, what)
     if bound is not None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.common.config_file import find_config_file, read_config_file
 from penstock.common.config_layers import Settings
 from penstock.errors import ProgramError
-from penstock.jobmanager.job import Job
 
-Preview = Callable[[Job, Settings], NoReturn]
+if TYPE_CHECKING:
+    from penstock.jobmanager.job import Job
+
+Preview = Callable[["Job", Settings], NoReturn]
 
 
 class Invocation:

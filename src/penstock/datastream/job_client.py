@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from penstock.jobmanager.progress import Progress
     from penstock.jobmanager.savepoints import SavepointRequest
     from penstock.jobmanager.watermarks import WatermarkExplanation
-
-_INTERRUPT_SECONDS = 2.0
 
 
 class Runner(Protocol):
@@ -181,15 +178,20 @@ class RunningJob(JobClient):
         self._runner.result.add_done_callback(lambda _: action())
 
     def result(self) -> JobExecutionResult:
-        """Wait for the end. Ctrl-C cancels the job before it is passed on."""
+        """Wait for the end. Ctrl-C cancels the job before it is passed on; a second one does not
+        wait for that."""
         ended = threading.Event()
         self._runner.result.add_done_callback(lambda _: ended.set())
         try:
-            # In slices: an untimed wait cannot be interrupted on every platform.
-            while not ended.wait(0.2):
-                pass
+            _wait(ended)
         except KeyboardInterrupt:
-            with contextlib.suppress(Exception):
-                self.cancel().result(_INTERRUPT_SECONDS)
+            self._runner.cancel()
+            _wait(ended)
             raise
         return self._runner.result.result()
+
+
+def _wait(ended: threading.Event) -> None:
+    # In slices: an untimed wait cannot be interrupted on every platform.
+    while not ended.wait(0.2):
+        pass

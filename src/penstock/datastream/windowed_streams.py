@@ -21,7 +21,6 @@ from penstock.runtime.window_functions import (
 )
 from penstock.runtime.windowing.assigners import WindowAssigner
 from penstock.runtime.windowing.checks import milliseconds
-from penstock.runtime.windowing.choice import window_operator
 from penstock.runtime.windowing.contents import (
     AggregatedContents,
     Contents,
@@ -29,7 +28,6 @@ from penstock.runtime.windowing.contents import (
     ReducedContents,
 )
 from penstock.runtime.windowing.evictors import Evictor
-from penstock.runtime.windowing.operator import WindowSpec
 from penstock.runtime.windowing.triggers import Trigger
 
 if TYPE_CHECKING:
@@ -185,6 +183,10 @@ class _Windowed:
         function: Any,
         output_type: TypeInformation | None,
     ) -> DataStream:
+        # Imported where they are used: they bring the state of slots with them.
+        from penstock.runtime.windowing.choice import window_operator
+        from penstock.runtime.windowing.operator import WindowSpec
+
         stream, assigner = self._keyed_stream, self._window_assigner
         trigger = self._trigger
         if trigger is None:

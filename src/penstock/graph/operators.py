@@ -13,6 +13,7 @@ from typing import Any
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
+from penstock.errors import ProgramError
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,14 @@ class FunctionOperator(Operator):
     function: Any
     method: str | None
     key_selector: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.method is not None and isinstance(self.function, type):
+            name = self.function.__name__
+            raise ProgramError(
+                f"{self.method}() needs an object, and the class {name} was given: "
+                f"{name}() makes one"
+            )
 
     @property
     def keyed(self) -> bool:

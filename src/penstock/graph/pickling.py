@@ -15,6 +15,7 @@ import cloudpickle
 
 from penstock.errors import ProgramError
 from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.job_graph import JobGraph
 
 _DEEPEST = 6
 
@@ -28,18 +29,33 @@ def pickle_graph(graph: ExecutionGraph) -> bytes:
 
 
 def _explanation(graph: ExecutionGraph, error: Exception) -> str:
-    for vertex in graph.job.vertices:
-        for node in vertex.nodes:
-            if not _fails(node.operator):
-                continue
-            trail = _trail(node.operator)
-            what = ".".join(name for name, _ in trail if name != "function") or "its function"
-            kind = type(trail[-1][1] if trail else node.operator).__name__
-            return (
-                f"operator {node.name!r} cannot be sent to the slots: {what} is a {kind}, which "
-                "cannot be pickled; make it where it is used, for example in open()"
-            )
+    for name, part in _shipped(graph):
+        if not _fails(part):
+            continue
+        trail = _trail(part)
+        what = ".".join(name for name, _ in trail if name != "function") or "its function"
+        kind = type(trail[-1][1] if trail else part).__name__
+        return (
+            f"{name} cannot be sent to the slots: {what} is a {kind}, which "
+            "cannot be pickled; make it where it is used, for example in open()"
+        )
     return f"the program cannot be sent to the slots: {error}"
+
+
+def _shipped(graph: ExecutionGraph) -> Iterator[tuple[str, Any]]:
+    """What of the program comes from its author, and what to call it."""
+    job = graph.job
+    for edge in job.edges:
+        # Before the operators, which hold the selectors of their inputs too.
+        names = f"{_name(job, edge.source, edge.node)!r} and {job.vertex(edge.target).head.name!r}"
+        yield f"the partitioning between operators {names}", edge.partitioning
+    for vertex in job.vertices:
+        for node in vertex.nodes:
+            yield f"operator {node.name!r}", node.operator
+
+
+def _name(job: JobGraph, vertex: int, node: int) -> str:
+    return next(each.name for each in job.vertex(vertex).nodes if each.id == node)
 
 
 def _trail(value: Any) -> list[tuple[str, Any]]:
@@ -60,7 +76,12 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield "self", value.__self__
     elif inspect.isfunction(value):
         used = inspect.getclosurevars(value)
-        yield from {**used.nonlocals, **used.globals}.items()
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(value).parameters.items()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        yield from {**used.nonlocals, **used.globals, **defaults}.items()
     elif isinstance(value, dict):
         for key, part in value.items():
             yield f"[{key!r}]", part

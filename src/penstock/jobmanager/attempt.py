@@ -44,6 +44,10 @@ class Owner(Protocol):
 
     def fail(self, error: BaseException) -> None: ...
 
+    def slot_failed(self, error: BaseException) -> None:
+        """A slot has failed of that; it is there still."""
+        ...
+
     def checkpoint_over(self) -> None:
         """The end of the input may have been reached."""
         ...
@@ -127,7 +131,7 @@ class Attempt:
         self._HANDLERS[type(message)](self, message)
 
     def _failed(self, message: Failed) -> None:
-        self._owner.fail(message.error)
+        self._owner.slot_failed(message.error)
 
     def _split_request(self, message: SplitRequest) -> None:
         subtask = SubtaskId(*message.subtask)

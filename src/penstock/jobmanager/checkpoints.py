@@ -277,9 +277,7 @@ class Checkpoints:
         if holds:
             self._holding.triggered(pending.id)
         number = self._attempt.number
-        self._attempt.tell_all(
-            Trigger(number, pending.id, pending.base, target, overtakes, holds)
-        )
+        self._attempt.tell_all(Trigger(number, pending.id, pending.base, target, overtakes, holds))
 
     # --- completing ---------------------------------------------------------------------------
 

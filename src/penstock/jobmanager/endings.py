@@ -9,6 +9,7 @@ from penstock.errors import (
     CorruptCheckpointError,
     PenstockError,
     ProgramError,
+    StateError,
     SupersededError,
 )
 from penstock.jobmanager.checkpoints import Checkpoints
@@ -17,6 +18,10 @@ from penstock.jobmanager.recovery import settle_output
 
 HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError, SupersededError)
 """What another attempt would only find again when it looks for where to begin."""
+
+MISTAKES = (ProgramError, StateError)
+"""What is wrong with the program itself, whatever the records: the slots of another attempt would
+only find it again."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from penstock.checkpoint.coordinator import CheckpointSettings
-from penstock.checkpoint.lineage import attempts_before
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.settings import CheckpointSettings
 from penstock.common.settings import RuntimeSettings
 from penstock.common.shipped_files import ShippedFile
 from penstock.errors import ProgramError
 from penstock.graph.blueprint import Blueprint
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.jobmanager.restart import NoRestart, RestartStrategy
+
+if TYPE_CHECKING:
+    # Building a program needs no storage: it is imported when a job is put together.
+    from penstock.checkpoint.store import CheckpointStore
+    from penstock.jobmanager.restart import RestartStrategy
+
+
+def _no_restart() -> RestartStrategy:
+    from penstock.jobmanager.restart import NoRestart
+
+    return NoRestart()
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Job:
     settings: RuntimeSettings = field(default_factory=RuntimeSettings)
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     store: CheckpointStore | None = None
-    restart: RestartStrategy = field(default_factory=NoRestart)
+    restart: RestartStrategy = field(default_factory=_no_restart)
     timeouts: Timeouts = field(default_factory=Timeouts)
     restore_path: str | None = None
     """A checkpoint to begin with, if the job has none of its own."""
@@ -78,6 +87,8 @@ class Job:
     @property
     def attempts_before(self) -> int:
         """The number of the last attempt that an earlier driver can have made."""
+        from penstock.checkpoint.lineage import attempts_before
+
         return attempts_before(self.store.generation) if self.store is not None else 0
 
     @property

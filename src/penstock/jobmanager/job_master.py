@@ -34,7 +34,7 @@ from penstock.graph.execution_graph import ChannelId, SubtaskId
 from penstock.jobmanager.attempt import Attempt
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
-from penstock.jobmanager.endings import HOPELESS, as_penstock, settle
+from penstock.jobmanager.endings import HOPELESS, MISTAKES, as_penstock, settle
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_rescale import LiveRescale, RescaleRequest
@@ -486,3 +486,7 @@ class JobMaster:
 
     def fail(self, error: BaseException) -> None:
         self._fail(as_penstock(error))
+
+    def slot_failed(self, error: BaseException) -> None:
+        known = as_penstock(error)
+        self._fail(known, restart=not isinstance(known, MISTAKES))

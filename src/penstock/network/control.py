@@ -151,7 +151,8 @@ class ControlClient:
             if now >= next_beat and self._heartbeat is not None:
                 next_beat = now + self._interval_s
                 socket.send(pickle.dumps(self._heartbeat()))
-            poller.poll(max(1, int((next_beat - time.monotonic()) * 1000)))
+            due = next_beat if must_leave is None else min(next_beat, must_leave)
+            poller.poll(max(1, int((due - time.monotonic()) * 1000)))
             self._own_wakeup.clear()
             self._send_queued(socket)
             for payload in _drain(socket):

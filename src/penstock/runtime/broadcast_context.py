@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+from penstock.errors import ProgramError
 from penstock.runtime.context import ElementContext, KeyedTimerService, TimerContext, Times
 from penstock.runtime.two_input_functions import BaseBroadcastProcessFunction
 from penstock.state.broadcast import BroadcastBackend
@@ -25,6 +26,13 @@ class _TimesContext(BaseBroadcastProcessFunction.BaseContext):
 
     def current_watermark(self) -> int:
         return self._times.current_watermark()
+
+    def timer_service(self) -> NoReturn:
+        """Not here: this says so, where a missing method would not say why."""
+        raise ProgramError(
+            "timers belong to a key, and there is none here: register them in process_element() "
+            "of a keyed stream"
+        )
 
 
 class WritingContext(_TimesContext, BaseBroadcastProcessFunction.Context):

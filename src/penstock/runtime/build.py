@@ -35,7 +35,7 @@ from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.emitter import Emitter
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_time import EventClock
-from penstock.runtime.failure import user_error, user_frames
+from penstock.runtime.failure import located_in, user_error, user_frames
 from penstock.runtime.gate import InputGate
 from penstock.runtime.helpers import Helpers
 from penstock.runtime.input_channel import InputChannel
@@ -241,15 +241,17 @@ class _Builder:
         return operators
 
     def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
+        origin = FailureOrigin(node.name, subtask.index, node.parallelism)
         try:
             opener()
         except IncompatibleStateError as error:
             where = f"operator {node.name!r} (uid {node.uid})"
             raise IncompatibleStateError(f"{where}: {error.message}") from None
-        except PenstockError:
-            raise
+        except PenstockError as error:
+            if f"operator {node.name!r}" in error.message:
+                raise
+            raise located_in(error, origin) from error
         except Exception as error:
-            origin = FailureOrigin(node.name, subtask.index, node.parallelism)
             user_tb = user_frames(error.__traceback__) or error.__traceback__
             raise user_error(error, user_tb, origin) from None
 

@@ -14,9 +14,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.runtime.functions import KeyedStateStore
-from penstock.state.operator_state import OperatorStateStore
+
+if TYPE_CHECKING:
+    # A program names no store: it is imported where functions run.
+    from penstock.state.operator_state import OperatorStateStore
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def explain(
     if isinstance(error, TypeMismatchError):
         return _mismatch(error, origin, redact)
     if isinstance(error, PenstockError) and not isinstance(error, UserFunctionError):
-        return _located(error, origin)
+        return located_in(error, origin)
     if inner_tb is None and place.action == "route":
         return UnsupportedKeyError(f"a key cannot be used: {error}; in {origin}")
     if inner_tb is None and place.action == "iterate" and _not_iterable(error):
@@ -110,7 +110,8 @@ def _record(place: Place, tb: TracebackType, redact: bool) -> str | None:
     return f"{text[:_SHOWN_RECORD]}... ({len(text)} characters)"
 
 
-def _located(error: PenstockError, origin: FailureOrigin) -> PenstockError:
+def located_in(error: PenstockError, origin: FailureOrigin) -> PenstockError:
+    """`error` with the place where it arose."""
     located = type(error)(f"{error.message}; in {origin}")
     return located.with_traceback(None)
 

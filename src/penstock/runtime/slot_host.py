@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.common.clock import Clock
-from penstock.errors import ChannelBrokenError
+from penstock.errors import ChannelBrokenError, ProgramError
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.network.messages import (
     Deploy,
@@ -129,7 +129,7 @@ class SlotHost:
         try:
             transport.connect(dict(message.peers))
             # Unpickled anew for every attempt: functions must not remember the last one.
-            graph: ExecutionGraph = pickle.loads(self._program)
+            graph = _unpickled(self._program)
             inside = SlotEnvironment(
                 environment.clock,
                 transport,
@@ -192,3 +192,14 @@ class SlotHost:
         if slot is None or self._stopping:
             return Heartbeat(self._attempt, self._identity.slot, 0)
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
+
+
+def _unpickled(program: bytes) -> ExecutionGraph:
+    try:
+        graph: ExecutionGraph = pickle.loads(program)
+    except ModuleNotFoundError as error:
+        raise ProgramError(
+            f"the program needs the module {error.name!r}, which slots cannot import: send it with "
+            "env.add_python_file() or env.set_python_requirements(), or install it where slots run"
+        ) from error
+    return graph

@@ -118,7 +118,7 @@ class Snapshots:
         if confirmed:
             self.confirm(confirmed)
         cuts: list[OperatorCut] = []
-        refused: StateError | None = None
+        refused: StateError | StorageError | None = None
         for operator in operators:
             # All of them, whichever refuses: each has its part of what the next one carries on.
             try:
@@ -126,7 +126,7 @@ class Snapshots:
                     cuts.append(operator.cut(checkpoint, full=True))
                 else:
                     cuts.append(operator.cut(checkpoint))
-            except StateError as error:
+            except (StateError, StorageError) as error:
                 refused = refused or error
         if refused is not None:
             self._decline(checkpoint, refused)

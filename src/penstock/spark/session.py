@@ -40,9 +40,8 @@ def session_for(master: str | None, app_name: str, spark_conf: Mapping[str, str]
     on_interrupt = signal.getsignal(signal.SIGINT)
     session = _active_session()
     if session is None:
-        session = _new_session(master, app_name, spark_conf)
-    else:
-        _check_usable(session, master)
+        return _new_session(master, app_name, spark_conf, on_interrupt)
+    _check_usable(session, master)
     _take_back_interrupts(on_interrupt)
     return session
 
@@ -73,14 +72,20 @@ def _check_usable(session: SparkSession, master: str | None) -> None:
         )
 
 
-def _new_session(master: str | None, app_name: str, spark_conf: Mapping[str, str]) -> SparkSession:
+def _new_session(
+    master: str | None, app_name: str, spark_conf: Mapping[str, str], on_interrupt: _Handler
+) -> SparkSession:
     ensure_java()
     # Workers must run this Python, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", spark_conf.get("spark.pyspark.python", sys.executable))
     submitted = SparkConf().get("spark.master")  # set when spark-submit started us
     chosen = master or spark_conf.get("spark.master") or submitted or default_master()
     settings = session_settings(chosen, spark_conf)
-    session = SparkSession.builder.appName(app_name).config(map=dict(settings)).getOrCreate()
+    conf = SparkConf().setAppName(app_name).setAll(list(settings.items()))
+    SparkContext.getOrCreate(conf)
+    # Before the session, which takes a second more: PySpark's handler is of no use in it.
+    _take_back_interrupts(on_interrupt)
+    session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     # Else executors are torn down with the driver's JVM, and a cluster's side of it complains.
     atexit.register(_stop, session)
     return session

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.common.settings import StateSettings
-from penstock.errors import ConfigurationError, StateError
+from penstock.errors import ConfigurationError, StorageError
 from penstock.state.rocks_folders import OwnedFolder
 
 _SMALLEST_BUFFER = 64 << 10
@@ -46,7 +46,7 @@ class RocksDatabase:
         try:
             db.write(batch)
         except Exception as error:
-            raise StateError(f"RocksDB cannot write to {db.path()}: {error}") from error
+            raise StorageError(f"RocksDB cannot write to {db.path()}: {error}") from error
 
     def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """What is there under keys that begin with `prefix`, in order.
