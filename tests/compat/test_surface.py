@@ -31,10 +31,6 @@ LATER = {
         f"{ENVIRONMENT}.enable_changelog_state_backend",
         f"{ENVIRONMENT}.is_changelog_state_backend_enabled",
     ],
-    "connectors to servers": [
-        "penstock.datastream.connectors.kafka.",
-        "penstock.datastream.connectors.hybrid_source.",
-    ],
 }
 """What need not be there yet. Strike out what has arrived; add nothing.
 

@@ -326,6 +326,7 @@ class Subtask:
         if self._out_of_splits or self._aligned():
             return None, 0
         self._idle_at_wakes = None
+        self._align_splits()
         wakes = self._wakes
         values = source.reader.poll(self._quota)
         if values:
@@ -362,11 +363,13 @@ class Subtask:
         # Whom alignment keeps from reading is not silent.
         self._event_clock.tick(now_ms, now_ms if self._aligned() else held_up_ms)
         self._held_up_ns = held_up_ns
+        self._align_splits()
         return self._announce()
 
     def align(self, limit: int) -> None:
         """Read no further than to this watermark."""
         self._limit = limit
+        self._align_splits()
 
     def _aligned(self) -> bool:
         """Whether it must wait for the slowest source of its group."""
@@ -374,6 +377,21 @@ class Subtask:
         return (
             clock is not None and self._limit != MAX_WATERMARK and clock.watermark() > self._limit
         )
+
+    def _align_splits(self) -> None:
+        """Let those splits wait that are ahead of others, where the reader can do that."""
+        clock, source = self._event_clock, self._source
+        if clock is None or not clock.aligned or source is None or self.at_end:
+            return
+        if not source.reader.pauses_splits:
+            return
+        self._retain_splits()
+        pause, resume = clock.align(self._limit)
+        if pause or resume:
+            source.reader.pause_or_resume_splits(pause, resume)
+        if resume:
+            # What waited is worth a poll.
+            self._idle_at_wakes = None
 
     def _retain_splits(self) -> None:
         assert self._event_clock is not None

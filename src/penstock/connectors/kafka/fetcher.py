@@ -14,7 +14,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,16 @@ class Fetcher:
         self._read.discard(partition)
         places = [self._kafka.TopicPartition(*partition)]
         self._command(lambda: self._consumer.incremental_unassign(places))
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        """Fetch nothing of these until they are resumed; what was fetched may still come."""
+        places = [self._kafka.TopicPartition(*partition) for partition in partitions]
+        self._command(lambda: self._consumer.pause(places))
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Fetch these again, from behind the last message that was taken."""
+        places = [self._kafka.TopicPartition(*partition) for partition in partitions]
+        self._command(lambda: self._consumer.resume(places))
 
     def take(self) -> Batch | None:
         """The next messages; None: there are none, and `wake` is called when there are."""
