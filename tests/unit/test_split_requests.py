@@ -144,6 +144,14 @@ def test_a_wake_during_a_poll_is_not_lost(start):
     assert running.run().collected() == ["late"]
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_from_asking(start):
+    source = Found(50)
+    running = start(source)
+    running.clock.now -= 3_600_000
+    source.found = [[1, 2]]
+    assert running.run().collected() == [1, 2]
+
+
 # --- a whole job ------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ def metrics(watermark, **others):
 
 
 class Clock:
-    def now_ms(self):
+    def monotonic_ms(self):
         return 1_000
 
 

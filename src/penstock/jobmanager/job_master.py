@@ -321,7 +321,7 @@ class JobMaster:
             self._align()
 
     def _align(self) -> None:
-        for align in self._alignment.update(self._metrics(), self._clock.now_ms()):
+        for align in self._alignment.update(self._metrics(), self._clock.monotonic_ms()):
             slot = self._graph.slot_of(SubtaskId(*align.subtask))
             self._environment.tell(self._launch, slot, align)
 

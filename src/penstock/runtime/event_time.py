@@ -88,7 +88,7 @@ class EventClock:
         """Announces the watermark from within a batch; set by the subtask."""
         self._splits: dict[Hashable, SplitClock] = {}
         self.current = self._clock_of(_NO_SPLIT)
-        self._ticked_ms = clock.now_ms()
+        self._ticked_ms = clock.monotonic_ms()
         self._suspected = False
 
     def new_generator(self) -> WatermarkGenerator | None:
@@ -126,7 +126,10 @@ class EventClock:
         return True
 
     def tick(self, now_ms: int, held_up_ms: int) -> None:
-        """Time passed, `held_up_ms` of it without room downstream: that is nobody's idleness."""
+        """Time passed, `held_up_ms` of it without room downstream: that is nobody's idleness.
+
+        By a clock that is never set: whoever sets the machine's clock makes nobody idle.
+        """
         passed = max(0, now_ms - self._ticked_ms - held_up_ms)
         self._ticked_ms = now_ms
         timeout = self._strategy.idle_timeout_ms

@@ -113,6 +113,7 @@ class Subtask:
         self._out_of_splits = False
         self._asked_for_split = False
         self._ask_at_ms: int | None = None
+        self._ask_after_ms = ASK_AGAIN_MS
         self._assigned_late: list[tuple[list[Plain] | None, int | None]] = []
         self._no_more_splits = False
         self._wakes = 0
@@ -195,7 +196,7 @@ class Subtask:
         return self._idle_at_wakes == self._wakes
 
     def _ask_due(self, now_ms: int) -> bool:
-        return self._ask_at_ms is not None and self._ask_at_ms <= now_ms
+        return _has_come(self._ask_at_ms, self._ask_after_ms, now_ms)
 
     def _timer_due(self, now_ms: int) -> bool:
         for operator in self._keyed:
@@ -205,7 +206,7 @@ class Subtask:
         return False
 
     def _tick_due(self, now_ms: int) -> bool:
-        return self._tick_at_ms is not None and self._tick_at_ms <= now_ms
+        return _has_come(self._tick_at_ms, self._parts.watermark_interval_ms, now_ms)
 
     def next_wakeup_ms(self) -> int | None:
         """When it becomes ready by the clock alone."""
@@ -361,7 +362,8 @@ class Subtask:
         held_up_ns = totals[Activity.BACKPRESSURED.value]
         held_up_ms = (held_up_ns - self._held_up_ns) // 1_000_000
         # Whom alignment keeps from reading is not silent.
-        self._event_clock.tick(now_ms, now_ms if self._aligned() else held_up_ms)
+        passed_ms = self._clock.monotonic_ms()
+        self._event_clock.tick(passed_ms, passed_ms if self._aligned() else held_up_ms)
         self._held_up_ns = held_up_ns
         self._align_splits()
         return self._announce()
@@ -487,6 +489,7 @@ class Subtask:
             self._idle_at_wakes = None
         if ask_again_ms is not None and splits is not None:
             self._ask_at_ms = self._clock.now_ms() + ask_again_ms
+            self._ask_after_ms = ask_again_ms
 
     def _assign_late(self) -> None:
         late, self._assigned_late = self._assigned_late, []
@@ -557,7 +560,7 @@ class Subtask:
 
     def flush_due(self, now_ms: int) -> bool:
         """Whether buffers have gathered for as long as they may."""
-        return now_ms - self._flushed_ms >= self._parts.buffer_timeout_ms
+        return not 0 <= now_ms - self._flushed_ms < self._parts.buffer_timeout_ms
 
     def flush(self, now_ms: int) -> bool:
         """Send partial buffers and let writers hand on what they gathered."""
@@ -613,6 +616,14 @@ class Subtask:
             except Exception as error:
                 errors.append(error)
         return errors
+
+
+def _has_come(at_ms: int | None, wait_ms: int, now_ms: int) -> bool:
+    """Whether the time has come for which it waits, at most for `wait_ms`.
+
+    If it is further away than that, somebody has set the machine's clock back: then it has too.
+    """
+    return at_ms is not None and not now_ms < at_ms <= now_ms + wait_ms
 
 
 def _drains(cause: Barrier | Trigger) -> bool:
