@@ -14,7 +14,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,8 @@ class Fetcher:
         self._arrived: list[Any] = []
         self._problem: PenstockError | None = None
         self._read: set[Partition] = set()
+        self._to_pause: frozenset[Partition] = frozenset()
+        self._paused: frozenset[Partition] = frozenset()
         self._ends: dict[Partition, int] = {}
         self._ends_due = 0.0
 
@@ -78,15 +80,25 @@ class Fetcher:
         places = [self._kafka.TopicPartition(*partition)]
         self._command(lambda: self._consumer.incremental_unassign(places))
 
-    def pause(self, partitions: Iterable[Partition]) -> None:
-        """Fetch nothing of these until they are resumed; what was fetched may still come."""
-        places = [self._kafka.TopicPartition(*partition) for partition in partitions]
-        self._command(lambda: self._consumer.pause(places))
+    def pause(self, partitions: frozenset[Partition]) -> None:
+        """Fetch nothing of these, and all others; what was fetched may still come.
 
-    def resume(self, partitions: Iterable[Partition]) -> None:
-        """Fetch these again, from behind the last message that was taken."""
-        places = [self._kafka.TopicPartition(*partition) for partition in partitions]
-        self._command(lambda: self._consumer.resume(places))
+        Others go on behind the last message that was taken of them.
+        """
+        self._to_pause = partitions
+        self._command(self._pause)
+
+    def _pause(self) -> None:
+        """Make it so; by then somebody may have said otherwise."""
+        wanted, paused = self._to_pause, self._paused
+        self._paused = wanted
+        for partitions, call in (
+            (wanted - paused, self._consumer.pause),
+            (paused - wanted, self._consumer.resume),
+        ):
+            places = [self._kafka.TopicPartition(*p) for p in partitions if p in self._read]
+            if places:
+                call(places)
 
     def take(self) -> Batch | None:
         """The next messages; None: there are none, and `wake` is called when there are."""

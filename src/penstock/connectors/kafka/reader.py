@@ -180,13 +180,9 @@ class KafkaReader(SourceReader):
             self._committed.update(news)
 
     def pause_or_resume_splits(self, to_pause: list[Plain], to_resume: list[Plain]) -> None:
-        paused = {place for place in map(tuple, to_pause) if place in self._splits}
-        resumed = {place for place in map(tuple, to_resume) if place in self._paused}
-        if paused:
-            self._fetching().pause(paused)
-        if resumed:
-            self._fetching().resume(resumed)
-        self._paused = (self._paused | paused) - resumed
+        paused = self._paused.union(map(tuple, to_pause)).difference(map(tuple, to_resume))
+        self._paused = {place for place in paused if place in self._splits}
+        self._fetching().pause(frozenset(self._paused))
         if self._taken:
             place, messages, marks = self._fetched[0]
             self._fetched[0] = (place, messages[self._taken :], marks)
