@@ -156,8 +156,9 @@ def test_a_producer_by_its_older_name(broker: KafkaBroker, topic: Topic) -> None
     exactly = FlinkKafkaProducer(
         name, SimpleStringSchema(), servers, semantic=Semantic.EXACTLY_ONCE
     )
-    end, writer = committer(exactly), open_writer(exactly)
+    end = committer(exactly)
     end.abort_others([])
+    writer = open_writer(exactly)
     put(writer, "c")
     prepared = writer.prepare_commit()()
     assert values(read_all(broker, name)) == ["a", "b"]

@@ -92,8 +92,9 @@ def test_writing_exactly_once_and_reading_over_tls_with_a_password(
     secure: KafkaBroker, properties: dict[str, str]
 ) -> None:
     built = sink(secure, properties, "secure")
-    end, writer = committer(built), open_writer(built)
+    end = committer(built)
     end.abort_others([])
+    writer = open_writer(built)
     write(writer, "a", "b")
     prepared = writer.prepare_commit()()
     assert read_all(secure, "payments") == []
