@@ -178,6 +178,20 @@ def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker) -> None:
     writer.close()
 
 
+def test_a_checkpoint_waits_for_deliveries_or_does_not(broker: KafkaBroker, topic: Topic) -> None:
+    for guarantee, expected in (
+        (DeliveryGuarantee.NONE, []),
+        (DeliveryGuarantee.AT_LEAST_ONCE, ["a"]),
+    ):
+        name = topic()
+        # The client keeps messages back for longer than this test takes.
+        writer = open_writer(sink(broker, name, guarantee, linger_ms="60000"))
+        write(writer, "a")
+        assert writer.prepare_commit()() == []
+        assert values(read_all(broker, name)) == expected, guarantee
+        writer.close()
+
+
 # --- transactions -----------------------------------------------------------------------------
 
 
