@@ -43,13 +43,17 @@ class FraudCounter(KeyedProcessFunction):
         self.tripped.clear()
 
 
+def alarms(payments):
+    return payments.key_by(lambda p: p["card"]).process(FraudCounter(), Types.STRING())
+
+
 def main() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     env.enable_checkpointing(1000)
     source = DataGeneratorSource(payment, count=300, rate_per_second=300)
     payments = env.from_source(source, EVENT_TIME, "payments")
-    payments.key_by(lambda p: p["card"]).process(FraudCounter(), Types.STRING()).print("alarm")
+    alarms(payments).print("alarm")
     env.execute("fraud counter")
 
 

@@ -41,16 +41,21 @@ class Judge(KeyedBroadcastProcessFunction):
             yield f"{merchant}: {amount} is above {limit} (refused so far: {refused})"
 
 
+def refusals(payments, changes):
+    rules = changes.broadcast(RULES)
+    return payments.key_by(lambda p: p[0]).connect(rules).process(Judge(), Types.STRING())
+
+
 def main() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     env.enable_checkpointing(1000)
     none = WatermarkStrategy.no_watermarks()
     changes = DataGeneratorSource(lambda n: CHANGES[n], count=len(CHANGES), rate_per_second=2)
-    rules = env.from_source(changes, none, "rules").set_parallelism(1).broadcast(RULES)
+    rules = env.from_source(changes, none, "rules").set_parallelism(1)
     source = DataGeneratorSource(payment, count=600, rate_per_second=200)
-    payments = env.from_source(source, none, "payments").key_by(lambda p: p[0])
-    payments.connect(rules).process(Judge(), Types.STRING()).print()
+    payments = env.from_source(source, none, "payments")
+    refusals(payments, rules).print()
     env.execute("rules on the side")
 
 

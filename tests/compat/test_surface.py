@@ -19,19 +19,6 @@ import pytest
 
 SURFACE = Path("shared", "api", "pyflink-surface.json")
 
-ENVIRONMENT = "penstock.datastream.stream_execution_environment.StreamExecutionEnvironment"
-
-LATER = {
-    "connectors to servers": [
-        "penstock.datastream.connectors.kafka.",
-        "penstock.datastream.connectors.hybrid_source.",
-    ],
-}
-"""What need not be there yet. Strike out what has arrived; add nothing.
-
-An entry that ends in a dot is a module; any other is a name, with all that is below it.
-"""
-
 
 def find_surface() -> Path | None:
     for parent in Path(__file__).resolve().parents:
@@ -75,12 +62,7 @@ def has(module: str, name: str) -> bool:
     return True
 
 
-def is_within(name: str, entry: str) -> bool:
-    below = entry if entry.endswith(".") else f"{entry}."
-    return name == entry or name.startswith(below)
-
-
-def test_every_name_is_there_that_does_not_come_later(surface: dict[str, Any]) -> None:
+def test_every_name_is_there(surface: dict[str, Any]) -> None:
     present = total = 0
     missing: list[str] = []
     print()
@@ -91,25 +73,7 @@ def test_every_name_is_there_that_does_not_come_later(surface: dict[str, Any]) -
         present, total = present + len(names) - len(lacking), total + len(names)
         print(f"{len(names) - len(lacking):4} of {len(names):4}  {module}")
     print(f"{present} of {total} names: {100 * present / total:.1f} %")
-    entries = [entry for area in LATER.values() for entry in area]
-    unexpected = [n for n in missing if not any(is_within(n, entry) for entry in entries)]
-    assert not unexpected, "\n".join(["missing, and not said to come later:", *unexpected])
-
-
-def test_what_comes_later_has_not_arrived(surface: dict[str, Any]) -> None:
-    missing = [
-        f"{module}.{name}"
-        for module, content in surface.items()
-        for name in names_of(content)
-        if not has(module, name)
-    ]
-    arrived = [
-        f"{area}: {entry}"
-        for area, entries in LATER.items()
-        for entry in entries
-        if not any(is_within(name, entry) for name in missing)
-    ]
-    assert not arrived, "\n".join(["strike these out of LATER, they are there:", *arrived])
+    assert not missing, "\n".join(["missing:", *missing])
 
 
 def unlike(function: Any, expected: list[str]) -> list[str]:

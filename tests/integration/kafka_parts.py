@@ -80,6 +80,7 @@ class Reading:
     ) -> None:
         self.enumerator = source.create_enumerator(EnumeratorContext(1), enumerator)
         context = ReaderContext(0, 1, SystemClock(), lambda: None, timed)
+        self._metrics = context.metrics
         self.reader: SourceReader = source.create_reader(context)
         self.reader.open()
         if splits:
@@ -91,6 +92,9 @@ class Reading:
     def __exit__(self, *_: Any) -> None:
         self.reader.close()
         self.enumerator.close()
+
+    def metrics(self) -> dict[str, Any]:
+        return dict(self._metrics.read(0))
 
     def ask(self) -> bool:
         """Ask for splits; False when there will be no more."""

@@ -59,7 +59,7 @@ class Feeder(threading.Thread):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3600)
 def test_every_number_once_and_in_order_whatever_is_killed(
     broker: KafkaBroker,
     postgres: PostgresServer,

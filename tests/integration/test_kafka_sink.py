@@ -178,6 +178,20 @@ def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker) -> None:
     writer.close()
 
 
+def test_a_checkpoint_waits_for_deliveries_or_does_not(broker: KafkaBroker, topic: Topic) -> None:
+    for guarantee, expected in (
+        (DeliveryGuarantee.NONE, []),
+        (DeliveryGuarantee.AT_LEAST_ONCE, ["a"]),
+    ):
+        name = topic()
+        # The client keeps messages back for longer than this test takes.
+        writer = open_writer(sink(broker, name, guarantee, linger_ms="60000"))
+        write(writer, "a")
+        assert writer.prepare_commit()() == []
+        assert values(read_all(broker, name)) == expected, guarantee
+        writer.close()
+
+
 # --- transactions -----------------------------------------------------------------------------
 
 
@@ -283,6 +297,34 @@ def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
     old.close()
     assert values(read_all(broker, name)) == ["covered"]
     other.close()
+
+
+def test_recovery_with_fewer_writers_settles_all_that_there_were(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    end = committer(built)
+    end.abort_others([])
+    three = [open_writer(built, subtask) for subtask in range(3)]
+    for subtask, writer in enumerate(three):
+        write(writer, f"covered {subtask}")
+    covered = [one for writer in three for one in writer.prepare_commit()()]
+    for writer in three:
+        write(writer, "open")
+        writer.flush()
+    end.close()
+    # The next attempt has one writer, and a checkpoint that names the transactions of three.
+    other = committer(built)
+    other.abort_others(covered)
+    alone = open_writer(built, attempt=2)
+    write(alone, "next")
+    other.commit(covered)
+    other.commit(alone.prepare_commit()())
+    expected = ["covered 0", "covered 1", "covered 2", "next"]
+    until("the end", lambda: sorted(values(read_all(broker, name))) == expected)
+    for each in (*three, alone, other):
+        each.close()
 
 
 def test_a_transaction_that_timed_out_is_an_error_that_names_its_offsets(

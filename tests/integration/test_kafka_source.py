@@ -84,7 +84,7 @@ def test_a_poison_message_is_skipped_and_counted_on_request(
     builder = source(broker, name).set_bounded("latest").skip_bad_records()
     with Reading(builder.set_value_only_deserializer(Doubled()).build()) as reading:
         assert reading.to_end() == [2, 6]
-        assert reading.reader.metrics()["numRecordsInErrors"] == 1
+        assert reading.metrics()["numRecordsInErrors"] == 1
 
 
 # --- where reading starts and stops -----------------------------------------------------------
@@ -137,8 +137,8 @@ def test_committed_offsets_and_what_is_committed_at_checkpoints(
         until("records", lambda: reading.poll(3))
         splits = reading.reader.snapshot()
         reading.reader.covered(splits)
-        until("the ends", lambda: reading.reader.metrics()["pendingRecords"])
-        metrics = reading.reader.metrics()
+        until("the ends", lambda: reading.metrics()["pendingRecords"])
+        metrics = reading.metrics()
         place = f"KafkaSourceReader.topic.{name}.partition.0"
         assert metrics[f"{place}.currentOffset"] == splits[0]["offset"] - 1
         assert metrics[f"{place}.committedOffset"] == splits[0]["offset"]

@@ -17,7 +17,7 @@ from penstock.state.timers import TimerQueue
 from penstock.testing import FaultRates, local_environment
 from penstock.testing.event_programs import KINDS, EventCase
 
-CASES = 240
+CASES = 264
 FAULTS = FaultRates(
     crash=0.001, crash_soon=0.3, storage_error=0.003, expiry=0.001, slow=0.003, budget=4
 )

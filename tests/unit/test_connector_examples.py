@@ -63,7 +63,7 @@ def simulated(monkeypatch, caplog):
 
 def test_there_are_examples_of_a_source_and_of_a_sink():
     text = PAGE.read_text()
-    assert len(examples()) == 3 and "(Source)" in text and "(Sink)" in text
+    assert len(examples()) == 4 and "(Source)" in text and "(Sink)" in text
 
 
 @pytest.mark.parametrize("code", examples())

@@ -46,6 +46,9 @@ class Clock:
     def monotonic_ns(self):
         return self.now * 1_000_000
 
+    def monotonic_ms(self):
+        return self.now
+
 
 class See(KeyedProcessFunction):
     """Says when a record happened and where the watermark is; a timer ten later."""
@@ -441,6 +444,54 @@ def test_a_source_with_timestamps_makes_watermarks_per_split():
     assert sorted(found) == [("a", 100 + 10 * i) for i in range(5)] + [
         ("b", 10 * i) for i in range(5)
     ]
+
+
+class Given(Source):
+    """What a test puts into `records`, without an end."""
+
+    def __init__(self):
+        self.records, self.readers = [], []
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator([0])
+
+    def create_reader(self, context):
+        return GivenReader(self, context.wake)
+
+
+class GivenReader(SourceReader):
+    def __init__(self, source, wake):
+        self.source = source
+        source.wake, self.splits = wake, []
+
+    def add_splits(self, splits):
+        self.splits += splits
+
+    def poll(self, limit):
+        if not self.splits:
+            return None
+        found, self.source.records = self.source.records, []
+        return found
+
+    def snapshot(self):
+        return list(self.splits)
+
+
+def test_a_clock_that_is_set_back_stops_no_watermark(cluster):
+    source = Given()
+
+    def build(env):
+        env.from_source(source, bounded(0), "given").print()
+
+    running = cluster(build).run()
+    (task,) = running.slots[0].subtasks.values()
+    for latest, step in ((100, 200), (200, 200), (300, -3_600_000), (400, 200)):
+        source.records = [("v", latest)]
+        source.wake()
+        running.run()
+        running.clock.now += step
+        running.run()
+        assert task.metrics().watermark == latest - 1
 
 
 class Pairs(Source):

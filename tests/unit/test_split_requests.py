@@ -144,6 +144,14 @@ def test_a_wake_during_a_poll_is_not_lost(start):
     assert running.run().collected() == ["late"]
 
 
+def test_a_clock_that_is_set_back_keeps_nobody_from_asking(start):
+    source = Found(50)
+    running = start(source)
+    running.clock.now -= 3_600_000
+    source.found = [[1, 2]]
+    assert running.run().collected() == [1, 2]
+
+
 # --- a whole job ------------------------------------------------------------------------------
 
 
@@ -182,11 +190,22 @@ class PartitionEnumerator(SplitEnumerator):
 
 
 class PartitionReader(SourceReader):
+    told: dict[int, int] = {}
+    """By partition: up to where a complete checkpoint was said to cover it."""
+    read_again: list[int] = []
+
     def __init__(self, records):
         self.records, self.splits = records, []
 
     def add_splits(self, splits):
         self.splits += [dict(split) for split in splits]
+        for split in splits:
+            if split["offset"] < self.told.get(split["partition"], 0):
+                self.read_again.append(split["partition"])
+
+    def covered(self, splits):
+        for split in splits:
+            self.told[split["partition"]] = split["offset"]
 
     def poll(self, limit):
         for split in self.splits:
@@ -215,9 +234,13 @@ def test_new_partitions_are_found_also_after_a_restore(seed, caplog):
     stream.sink_to(CollectSink()).uid("collect")
     simulation = Simulation(seed, env._assemble("partitions"), rates, filesystem)
     PartitionEnumerator.closed = 0
+    PartitionReader.told.clear()
     assert simulation.run(cancel_at=5_000) is JobStatus.CANCELED
     filesystem.forget()
     subtasks = simulation.delivered["collect"].values()
     records = sorted(pickle.loads(value) for values in subtasks for value in values)
     assert records == [(p, n + 1) for p in range(6) for n in range(20)]
     assert PartitionEnumerator.closed >= simulation.master.progress().restarts + 1
+    # What a reader was told is covered is read by nobody again, and in the end that is all.
+    assert PartitionReader.told == dict.fromkeys(range(6), 20)
+    assert PartitionReader.read_again == []

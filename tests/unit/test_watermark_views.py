@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.checkpoint.handles import MAX_WATERMARK, MIN_WATERMARK
 from penstock.common import Duration, WatermarkStrategy
+from penstock.connectors.source import QueueEnumerator, Source, SourceReader
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.graph.execution_graph import SubtaskId, build_execution_graph
@@ -11,6 +12,7 @@ from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.alignment import Alignment, limits
 from penstock.jobmanager.watermarks import explain_watermarks, watermark_text
 from penstock.network.messages import SubtaskMetrics
+from penstock.runtime.event_time import EventClock
 from penstock.testing import local_environment
 
 STAMPED = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
@@ -26,6 +28,11 @@ def aligned(drift_ms):
 
 def metrics(watermark, **others):
     return SubtaskMetrics(0, 0, 0, 0, 0, 0, watermark, **others)
+
+
+class Clock:
+    def monotonic_ms(self):
+        return 1_000
 
 
 class Keep(KeyedProcessFunction):
@@ -93,6 +100,108 @@ def furthest_lead(strategy):
 def test_an_aligned_source_waits_for_the_slower_one():
     assert furthest_lead(STAMPED) > 20_000
     assert furthest_lead(aligned(1_000)) < 10_000
+
+
+class Greedy(Source):
+    """Two splits for one reader, which reads the one until it is paused, and then the other."""
+
+    def __init__(self, pauses):
+        self.pauses = pauses
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator(restored if restored is not None else [["fast", 0], ["slow", 0]])
+
+    def create_reader(self, context):
+        return GreedyReader(self.pauses)
+
+
+class GreedyReader(SourceReader):
+    COUNT = 200
+
+    def __init__(self, pauses):
+        self.pauses_splits = pauses
+        self.splits, self.paused, self.last = {}, set(), None
+
+    def add_splits(self, splits):
+        self.splits.update(splits)
+
+    def poll(self, limit):
+        if not self.splits or self.splits == {"fast": 0}:
+            return None  # it wants both before it begins
+        for name in sorted(self.splits):
+            if name in self.paused:
+                continue
+            self.last, position = name, self.splits[name]
+            self.splits[name] += 1
+            if position + 1 == self.COUNT:
+                del self.splits[name]
+            return [(name, 1_000_000 + position * 100)]
+        return []
+
+    def pause_or_resume_splits(self, to_pause, to_resume):
+        assert self.paused.isdisjoint(to_pause) and self.paused.issuperset(to_resume)
+        self.paused = self.paused.union(to_pause).difference(to_resume)
+
+    def split_of_last_poll(self):
+        return self.last
+
+    def active_splits(self):
+        return list(self.splits)
+
+    def snapshot(self):
+        return [list(split) for split in self.splits.items()]
+
+
+def lead_of_a_split(strategy, pauses):
+    """How far the records of one split were ahead of those of the other, of one reader."""
+    with local_environment(seed=5) as env:
+        stream = env.from_source(Greedy(pauses), strategy, "greedy").set_parallelism(1)
+        lead, slow, count = 0, 1_000_000, 0
+        for name, at in stream.execute_and_collect():
+            count += 1
+            if name == "slow":
+                slow = at
+            else:
+                lead = max(lead, at - slow)
+    assert count == 2 * GreedyReader.COUNT
+    return lead
+
+
+def test_a_split_that_is_ahead_waits_for_the_others_of_its_reader():
+    assert lead_of_a_split(STAMPED, pauses=True) == 19_900
+    assert lead_of_a_split(aligned(1_000), pauses=False) == 19_900
+    assert 1_000 <= lead_of_a_split(aligned(1_000), pauses=True) <= 1_200
+
+
+def test_splits_are_paused_beyond_the_limit_of_the_group_and_beyond_their_siblings():
+    clock = EventClock(aligned(100), Clock(), [])
+    for split, latest in (("a", 1_001), ("b", 1_051), ("c", 1_201)):
+        clock.select(split)
+        clock.current.latest = latest
+    clock.retain("abc")
+    assert clock.align(MAX_WATERMARK) == (["c"], [])
+    assert clock.align(MAX_WATERMARK) == ([], [])
+    assert clock.align(1_010) == (["b"], [])
+    clock.select("a")
+    clock.current.latest = 1_150
+    assert clock.align(MAX_WATERMARK) == ([], ["b"])
+    clock.select("b")
+    clock.current.latest = 1_120
+    assert clock.align(MAX_WATERMARK) == ([], ["c"])
+
+
+def test_a_paused_split_is_not_idle():
+    strategy = aligned(100).with_idleness(Duration.of_millis(50))
+    clock = EventClock(strategy, Clock(), [])
+    for split, latest in (("a", 1_001), ("b", 2_001)):
+        clock.select(split)
+        clock.current.latest = latest
+    clock.retain("ab")
+    clock.align(MAX_WATERMARK)
+    clock.tick(1_060, 0)
+    # The silent one is left out; nobody knows whether the other would be silent.
+    assert clock.watermark() == 2_000 and not clock.idle()
+    assert clock.align(MAX_WATERMARK) == ([], ["b"])
 
 
 # --- explanations -------------------------------------------------------------------------------

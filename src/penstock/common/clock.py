@@ -33,3 +33,11 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+
+def has_come(at_ms: int | None, wait_ms: int, now_ms: int) -> bool:
+    """Whether the time has come for which somebody waits, at most for `wait_ms`.
+
+    If it is further away than that, the machine's clock was set back: then it has come too.
+    """
+    return at_ms is not None and not now_ms < at_ms <= now_ms + wait_ms

@@ -75,6 +75,10 @@ class EnumeratorContext:
 class SourceReader(ABC):
     """Reads splits in a slot. All methods are called from the slot's one thread."""
 
+    pauses_splits = False
+    """Whether `pause_or_resume_splits` does something. Of a reader that cannot, all splits go on
+    while its slowest one may: watermark alignment then stops the reader as a whole."""
+
     def open(self) -> None:
         """Called once, before anything else."""
 
@@ -102,6 +106,14 @@ class SourceReader(ABC):
         """The splits that are read now, by the names of `split_of_last_poll`; None: see there."""
         return None
 
+    def pause_or_resume_splits(self, to_pause: list[Plain], to_resume: list[Plain]) -> None:
+        """Return nothing of some splits from now on, and records of others again.
+
+        By the names of `split_of_last_poll`. Watermark alignment pauses splits that are too far
+        ahead. A paused split stays among `active_splits` and in `snapshot`; called only for
+        readers that say `pauses_splits`.
+        """
+
     def next_poll_ms(self) -> int | None:
         """When polling is worth while again by the clock, after `poll` returned an empty list."""
         return None
@@ -115,10 +127,6 @@ class SourceReader(ABC):
 
         A hint for systems that want to know, such as the group of a Kafka consumer.
         """
-
-    def metrics(self) -> dict[str, float]:
-        """What is worth watching, by name; it is read now and then, until the reader is closed."""
-        return {}
 
     def close(self) -> None:
         """Called once at the end, also after a failure."""
@@ -157,6 +165,8 @@ class Source(ABC):
     timed = False
     """Whether records have timestamps of their own. Readers give them on request: see
     `ReaderContext.timed`, which says whether anything in the program asks for them."""
+    keeps_bad_records = False
+    """Whether readers return a `BadRecord` in place of what they cannot decode."""
 
     @abstractmethod
     def create_enumerator(

@@ -252,7 +252,7 @@ class JobMaster:
             self._fail(
                 ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
             )
-        for align in self._observations.misaligned(self._clock.now_ms()):
+        for align in self._observations.misaligned(self._clock.monotonic_ms()):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
 
     # --- another layout -----------------------------------------------------------------------

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.bad_records import BadRecord
+from penstock.graph.operators import SourceOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.chain_text import ChainText
 from penstock.runtime.event_time import EventClock, checked_timestamp
@@ -47,6 +49,13 @@ def write_stamp(
     passed_on: Callable[[str, int, str | None], None],
 ) -> None:
     """Give `value` its time. `passed_on(time, depth, tag)` writes what follows."""
+    if isinstance(node.operator, SourceOperator) and node.operator.source.keeps_bad_records:
+        # Nothing can be read off a bad record, not even when it happened.
+        bad = text.constant("bad_record", BadRecord)
+        text.line(depth, f"if {value}.__class__ is {bad}:")
+        passed_on(time, depth + 1, None)
+        text.line(depth, "else:")
+        depth += 1
     stamp = time
     if strategy.assigner is not None:
         stamp = text.variable("t")

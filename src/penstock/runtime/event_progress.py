@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checkpoint.handles import MAX_WATERMARK
-from penstock.common.clock import Clock
+from penstock.common.clock import Clock, has_come
 from penstock.common.plain import Plain
 from penstock.network.elements import Watermark, WatermarkStatus
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.functions import TimeDomain
-from penstock.runtime.operators import RuntimeFunction, RuntimeSource
+from penstock.runtime.operators import RuntimeFunction
+from penstock.runtime.split_reading import SplitReading
 from penstock.runtime.subtask_parts import SubtaskParts
 
 
 class EventProgress:
     """The event time of one subtask."""
 
-    def __init__(self, parts: SubtaskParts, clock: Clock, accounting: Accounting) -> None:
+    def __init__(
+        self,
+        parts: SubtaskParts,
+        clock: Clock,
+        accounting: Accounting,
+        reading: SplitReading | None,
+    ) -> None:
         self._parts = parts
         self._clock = clock
         self._accounting = accounting
         self._outputs = parts.outputs
         self._functions = [o for o in parts.operators if isinstance(o, RuntimeFunction)]
-        self._source = next((o for o in parts.operators if isinstance(o, RuntimeSource)), None)
+        self._reading = reading
         self.watermark = parts.watermark
         self.idle = False
         """Whether nobody waits for this subtask."""
@@ -45,7 +52,7 @@ class EventProgress:
                 self.tick_at_ms = clock.now_ms() + parts.watermark_interval_ms
 
     def tick_due(self, now_ms: int) -> bool:
-        return self.tick_at_ms is not None and self.tick_at_ms <= now_ms
+        return has_come(self.tick_at_ms, self._parts.watermark_interval_ms, now_ms)
 
     def tick(self, now_ms: int) -> Iterator[None]:
         """The time for watermarks has come."""
@@ -55,13 +62,21 @@ class EventProgress:
         held_up_ns = totals[Activity.BACKPRESSURED.value]
         held_up_ms = (held_up_ns - self._held_up_ns) // 1_000_000
         # Whom alignment keeps from reading is not silent.
-        self.clock.tick(now_ms, now_ms if self.aligned() else held_up_ms)
+        passed_ms = self._clock.monotonic_ms()
+        self.clock.tick(passed_ms, passed_ms if self.aligned() else held_up_ms)
         self._held_up_ns = held_up_ns
+        self.align_splits()
         return self.announce()
 
     def align(self, limit: int) -> None:
         """Read no further than to this watermark."""
         self._limit = limit
+        self.align_splits()
+
+    def align_splits(self) -> None:
+        """Let single splits wait that are ahead of others."""
+        if self.clock is not None and self._reading is not None and self.watermark < MAX_WATERMARK:
+            self._reading.align(self.clock, self._limit)
 
     def aligned(self) -> bool:
         """Whether the subtask must wait for the slowest source of its group."""
@@ -75,10 +90,8 @@ class EventProgress:
         clock = self.clock
         assert clock is not None
         clock.due = False
-        if self._source is not None:
-            splits = self._source.reader.active_splits()
-            if splits is not None:
-                clock.retain(splits)
+        if self._reading is not None:
+            self._reading.forget_ended(clock)
         self.set_idle(clock.idle())
         watermark = clock.watermark()
         if watermark > self.watermark:

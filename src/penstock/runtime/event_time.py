@@ -38,6 +38,8 @@ class SplitClock(WatermarkOutput):
         """Whether there were records since the last tick; the chain writes it."""
         self.quiet_ms = 0
         self.idle = False
+        self.paused = False
+        """Whether alignment keeps it from being read."""
         self._owner = owner
         self._emitted = MIN_WATERMARK
         self.generator: WatermarkGenerator | None = owner.new_generator()
@@ -73,6 +75,8 @@ class EventClock:
         self._strategy = strategy
         self._clock = clock
         self.delay_ms = strategy.delay_ms
+        self.aligned = strategy.alignment is not None
+        """Whether splits wait for others."""
         self._restored: dict[Hashable, int] = {_key(split): latest for split, latest in restored}
         self.due = False
         """A generator emitted something; the chain asks after every record."""
@@ -84,7 +88,7 @@ class EventClock:
         """Announces the watermark from within a batch; set by the subtask."""
         self._splits: dict[Hashable, SplitClock] = {}
         self.current = self._clock_of(_NO_SPLIT)
-        self._ticked_ms = clock.now_ms()
+        self._ticked_ms = clock.monotonic_ms()
         self._suspected = False
 
     def new_generator(self) -> WatermarkGenerator | None:
@@ -122,7 +126,10 @@ class EventClock:
         return True
 
     def tick(self, now_ms: int, held_up_ms: int) -> None:
-        """Time passed, `held_up_ms` of it without room downstream: that is nobody's idleness."""
+        """Time passed, `held_up_ms` of it without room downstream: that is nobody's idleness.
+
+        By a clock that is never set: whoever sets the machine's clock makes nobody idle.
+        """
         passed = max(0, now_ms - self._ticked_ms - held_up_ms)
         self._ticked_ms = now_ms
         timeout = self._strategy.idle_timeout_ms
@@ -132,10 +139,27 @@ class EventClock:
             if clock.touched:
                 self._suspect_seconds(clock.latest)
                 clock.touched, clock.quiet_ms, clock.idle = False, 0, False
-            elif timeout is not None:
+            elif timeout is not None and not clock.paused:
                 clock.quiet_ms += passed
                 clock.idle = clock.idle or clock.quiet_ms >= timeout
         self.due = False
+
+    def align(self, limit: int) -> tuple[list[Plain], list[Plain]]:
+        """The splits to pause and to resume, so that none is too far ahead.
+
+        None may be beyond `limit`, nor further ahead of the slowest split of this subtask than the
+        strategy allows.
+        """
+        assert self._strategy.alignment is not None
+        limit = min(limit, self.watermark() + self._strategy.alignment.drift_ms)
+        pause: list[Plain] = []
+        resume: list[Plain] = []
+        for clock in self._splits.values():
+            ahead = clock.watermark() > limit
+            if ahead != clock.paused:
+                (pause if ahead else resume).append(clock.split)
+                clock.paused = ahead
+        return pause, resume
 
     def _suspect_seconds(self, timestamp: int) -> None:
         """Say so once if timestamps look like seconds: as milliseconds they are in early 1970."""

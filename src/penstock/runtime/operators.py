@@ -303,8 +303,6 @@ class RuntimeSource(RuntimeOperator):
     ) -> None:
         super().__init__(node, info, report)
         self.reader = reader
-        if type(reader).metrics is not SourceReader.metrics:
-            self.report.reader = reader.metrics
         self._restored: list[Plain] = []
         self._cut: dict[int, list[Plain]] = {}
 

@@ -1,8 +1,8 @@
-"""What user functions and readers report beside their records: metrics and accumulators."""
+"""What functions, readers and writers report beside their records: metrics and accumulators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -25,18 +25,9 @@ class OperatorReport:
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
         self.tags: set[str] = set()
         """The side outputs that the function has sent records to."""
-        self.reader: Callable[[], Mapping[str, Any]] | None = None
-        """Gives the metrics of a reader that has some."""
 
     def __bool__(self) -> bool:
-        registered = self.metrics.has_metrics() or self.reader is not None
-        return registered or bool(self.accumulators) or bool(self.tags)
-
-    def read(self, now_ms: int) -> Iterator[tuple[str, Any]]:
-        """All metrics with their values."""
-        yield from self.metrics.read(now_ms)
-        if self.reader is not None:
-            yield from self.reader().items()
+        return self.metrics.has_metrics() or bool(self.accumulators) or bool(self.tags)
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         if not isinstance(accumulator, Accumulator):
@@ -62,7 +53,7 @@ def report_of(operators: Sequence[RuntimeOperator], now_ms: int) -> SubtaskRepor
     readings = tuple(
         MetricReading(operator.node.name, operator.node.uid, operator.info.subtask, name, value)
         for operator in reporting
-        for name, value in operator.report.read(now_ms)
+        for name, value in operator.report.metrics.read(now_ms)
     )
     accumulators = [o.report.accumulators for o in reporting if o.report.accumulators]
     # Pickled here, where they do not change; by value, because users write their own.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.clock import has_come
 from penstock.common.plain import Plain
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.messages import SplitRequest
 from penstock.runtime.environment import SlotEnvironment
+from penstock.runtime.event_time import EventClock
 from penstock.runtime.operators import RuntimeSource
 
 ASK_AGAIN_MS = 1000
@@ -29,13 +31,14 @@ class SplitReading:
         self._late: list[tuple[list[Plain] | None, int | None]] = []
         self._wakes = 0
         self._idle_at_wakes: int | None = None
+        self._ask_after_ms = ASK_AGAIN_MS
         self.ask_at_ms: int | None = None
         """When to ask for splits again."""
         self.out_of_splits = False
         self.no_more_splits = False
 
     def ask_due(self, now_ms: int) -> bool:
-        return self.ask_at_ms is not None and self.ask_at_ms <= now_ms
+        return has_come(self.ask_at_ms, self._ask_after_ms, now_ms)
 
     def worth_a_poll(self, now_ms: int) -> bool:
         """Whether there may be something to read."""
@@ -70,6 +73,24 @@ class SplitReading:
         """A reader's thread has something: worth a poll. Called from any thread."""
         self._wakes += 1
 
+    def align(self, clock: EventClock, limit: int) -> None:
+        """Let those splits wait that are ahead of others, where the reader can do that."""
+        if not clock.aligned or not self.reader.pauses_splits:
+            return
+        self.forget_ended(clock)
+        pause, resume = clock.align(limit)
+        if pause or resume:
+            self.reader.pause_or_resume_splits(pause, resume)
+        if resume:
+            # What waited is worth a poll.
+            self._idle_at_wakes = None
+
+    def forget_ended(self, clock: EventClock) -> None:
+        """Splits that were read to their ends hold nothing back."""
+        splits = self.reader.active_splits()
+        if splits is not None:
+            clock.retain(splits)
+
     # --- splits -------------------------------------------------------------------------------
 
     def ask(self) -> None:
@@ -93,6 +114,7 @@ class SplitReading:
             self._idle_at_wakes = None
         if ask_again_ms is not None and splits is not None:
             self.ask_at_ms = self._clock.now_ms() + ask_again_ms
+            self._ask_after_ms = ask_again_ms
 
     def assign_later(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
         """Keep the answer until `take_late`."""

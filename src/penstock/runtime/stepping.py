@@ -244,6 +244,7 @@ class Stepping:
             reading.ask()
         if reading.out_of_splits or self._time.aligned():
             return None, 0
+        self._time.align_splits()
         values = reading.poll(self._quota)
         if values:
             split: Plain = None

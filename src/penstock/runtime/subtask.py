@@ -44,10 +44,10 @@ class Subtask:
         source = next((o for o in self.operators if isinstance(o, RuntimeSource)), None)
         self._writers = [o.writer for o in self.operators if isinstance(o, RuntimeSink)]
         self.accounting = Accounting(self._clock.monotonic_ns())
-        self.time = EventProgress(parts, self._clock, self.accounting)
         self._reading: SplitReading | None = None
         if source is not None:
             self._reading = SplitReading(source, parts.id, parts.attempt, environment)
+        self.time = EventProgress(parts, self._clock, self.accounting, self._reading)
         self.barriers = Barriers(parts, environment, fail, self.time, self._reading)
         self.stepping = Stepping(
             parts, self._clock, self.time, self._reading, self.barriers, self._finish
@@ -143,7 +143,8 @@ class Subtask:
 
     def flush_due(self, now_ms: int) -> bool:
         """Whether buffers have gathered for as long as they may."""
-        return now_ms - self._flushed_ms >= self._parts.buffer_timeout_ms
+        # A clock that was set back must not make them wait.
+        return not 0 <= now_ms - self._flushed_ms < self._parts.buffer_timeout_ms
 
     def flush(self, now_ms: int) -> bool:
         """Send partial buffers and let writers hand on what they gathered."""

@@ -23,6 +23,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
+from penstock.datastream.functions import CoGroupFunction
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -30,7 +31,7 @@ from penstock.datastream.window import (
 )
 
 _KEYS = "abcde"
-KINDS = ("tumbling", "sliding", "session", "timer", "join", "late")
+KINDS = ("tumbling", "sliding", "session", "timer", "join", "window join", "co-group", "late")
 """What a case may be about."""
 _LATE = OutputTag("late")
 
@@ -60,6 +61,13 @@ class _AtOnce(WatermarkGenerator):
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """All is said with the records."""
+
+
+class _Numbers(CoGroupFunction):
+    """The numbers of both sides, in order."""
+
+    def co_group(self, first: Any, second: Any) -> Any:
+        yield tuple(sorted(v[2] for v in first)), tuple(sorted(v[2] for v in second))
 
 
 @dataclass(frozen=True)
@@ -109,12 +117,26 @@ class EventCase:
             bounds = Time.milliseconds(-self.slide), Time.milliseconds(self.size)
             joined = even.interval_join(keyed).between(*bounds)
             return joined.process(lambda left, right: (left[2], right[2]))
+        if self.kind in ("window join", "co-group"):
+            return self._windowed_pairs(stream)
         return keyed.window(self._assigner()).apply(_Bounds())
 
     def _strategy(self) -> WatermarkStrategy:
         if self.kind == "late":
             return WatermarkStrategy.for_generator(_AtOnce)
         return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(self.disorder))
+
+    def _windowed_pairs(self, stream: DataStream) -> DataStream:
+        even = stream.filter(lambda value: value[2] % 2 == 0)
+        size = Time.milliseconds(self.size)
+        if self.kind == "window join":
+            both = even.join(stream).where(lambda v: v[0]).equal_to(lambda v: v[0])
+            windows = both.window(TumblingEventTimeWindows.of(size))
+            joined: DataStream = windows.apply(lambda left, right: (left[2], right[2]))
+            return joined
+        groups = even.co_group(stream).where(lambda v: v[0]).equal_to(lambda v: v[0])
+        grouped: DataStream = groups.window(TumblingEventTimeWindows.of(size)).apply(_Numbers())
+        return grouped
 
     def _assigner(self) -> Any:
         size, slide = Time.milliseconds(self.size), Time.milliseconds(self.slide)
@@ -126,9 +148,12 @@ class EventCase:
 
     def answer(self) -> Counter[Any]:
         """What must come out, as a multiset."""
+        if self.kind == "co-group":
+            groups = {(key, at // self.size) for key, at, _ in self.events}
+            return Counter(self._numbers(group) for group in groups)
         if self.kind == "timer":
             return Counter({(key, at + 25): 1 for key, at, _ in self.events})
-        if self.kind == "join":
+        if self.kind in ("join", "window join"):
             pairs = itertools.product(self.events, self.events)
             return Counter((left[2], right[2]) for left, right in pairs if self._meet(left, right))
         sums: dict[tuple[str, int, int], int] = {}
@@ -150,8 +175,16 @@ class EventCase:
         return found
 
     def _meet(self, left: tuple[str, int, int], right: tuple[str, int, int]) -> bool:
-        close = -self.slide <= right[1] - left[1] <= self.size
+        if self.kind == "window join":
+            close = left[1] // self.size == right[1] // self.size
+        else:
+            close = -self.slide <= right[1] - left[1] <= self.size
         return left[0] == right[0] and left[2] % 2 == 0 and close
+
+    def _numbers(self, window: tuple[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What a co-group sees of a window: the even ones, and all."""
+        all_ = [n for key, at, n in self.events if (key, at // self.size) == window]
+        return tuple(sorted(n for n in all_ if n % 2 == 0)), tuple(sorted(all_))
 
     def _fixed(self, late: list[tuple[str, int, int]]) -> list[tuple[str, int, int, int]]:
         slide = self.slide if self.kind == "sliding" else self.size

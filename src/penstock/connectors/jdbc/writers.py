@@ -64,7 +64,7 @@ class DatabaseWriter(SinkWriter):
     def write(self, value: Any) -> None:
         row = self._statement.parameters(value)
         if not self._rows:
-            self._since_ms = self._clock.now_ms()
+            self._since_ms = self._clock.monotonic_ms()
         self._rows.append(row)
         if len(self._rows) >= self._batching.size:
             self._send()
@@ -75,7 +75,7 @@ class DatabaseWriter(SinkWriter):
     def flush(self) -> None:
         self._running().check()
         interval = self._batching.interval_ms
-        if interval and self._rows and self._clock.now_ms() - self._since_ms >= interval:
+        if interval and self._rows and self._clock.monotonic_ms() - self._since_ms >= interval:
             self._send()
 
     def prepare_commit(self) -> Callable[[], list[Plain]]:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 
 from penstock.connectors.kafka.wire import Reader, Writer
-from penstock.errors import ProgramError
+from penstock.errors import ProgramError, SinkError
 
 TIMEOUT_SECONDS = 10.0
 _CLIENT = "penstock"
@@ -20,7 +20,10 @@ _HANDSHAKE, _AUTHENTICATE = 17, 36
 
 
 class BrokerConnection:
-    """Sends one request at a time; OSError when the broker cannot be reached or breaks off."""
+    """Sends one request at a time; OSError when the broker cannot be reached or breaks off.
+
+    A broker that answers and does not let the user in is a SinkError: waiting would not help.
+    """
 
     def __init__(self, host: str, port: int, properties: Mapping[str, str]) -> None:
         self._numbers = itertools.count()
@@ -28,8 +31,7 @@ class BrokerConnection:
         try:
             protocol = security_protocol(properties)
             if "SSL" in protocol:
-                context = _tls(properties)
-                self._socket = context.wrap_socket(self._socket, server_hostname=host)
+                self._socket = _encrypted(self._socket, host, properties)
             if "SASL" in protocol:
                 self._log_in(properties)
         except BaseException:
@@ -67,12 +69,12 @@ class BrokerConnection:
     def _log_in(self, properties: Mapping[str, str]) -> None:
         answer = self.request(_HANDSHAKE, 1, Writer().string("PLAIN"), flexible=False)
         if code := answer.int16():
-            raise OSError(f"the broker does not take SASL PLAIN (error {code})")
+            raise SinkError(f"the broker does not take SASL PLAIN (error {code})")
         name, password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
         token = f"\0{name}\0{password}".encode()
         answer = self.request(_AUTHENTICATE, 2, Writer().compact_bytes(token).tags())
         if code := answer.int16():
-            raise OSError(f"the broker refuses the user {name!r} (error {code})")
+            raise SinkError(f"the broker refuses the user {name!r} or its password (error {code})")
 
 
 def security_protocol(properties: Mapping[str, str]) -> str:
@@ -85,6 +87,16 @@ def security_protocol(properties: Mapping[str, str]) -> str:
             "over SASL_SSL, client certificates (SSL), or delivery at least once"
         )
     return protocol
+
+
+def _encrypted(plain: socket.socket, host: str, properties: Mapping[str, str]) -> socket.socket:
+    try:
+        return _tls(properties).wrap_socket(plain, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        raise SinkError(
+            f"the certificate of the broker at {host} is not trusted: {error.verify_message}; "
+            "ssl.ca.location names a PEM file with the authority that signed it"
+        ) from error
 
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:

@@ -58,6 +58,8 @@ class Fetcher:
         self._arrived: list[Any] = []
         self._problem: PenstockError | None = None
         self._read: set[Partition] = set()
+        self._to_pause: frozenset[Partition] = frozenset()
+        self._paused: frozenset[Partition] = frozenset()
         self._ends: dict[Partition, int] = {}
         self._ends_due = 0.0
 
@@ -77,6 +79,26 @@ class Fetcher:
         self._read.discard(partition)
         places = [self._kafka.TopicPartition(*partition)]
         self._command(lambda: self._consumer.incremental_unassign(places))
+
+    def pause(self, partitions: frozenset[Partition]) -> None:
+        """Fetch nothing of these, and all others; what was fetched may still come.
+
+        Others go on behind the last message that was taken of them.
+        """
+        self._to_pause = partitions
+        self._command(self._pause)
+
+    def _pause(self) -> None:
+        """Make it so; by then somebody may have said otherwise."""
+        wanted, paused = self._to_pause, self._paused
+        self._paused = wanted
+        for partitions, call in (
+            (wanted - paused, self._consumer.pause),
+            (paused - wanted, self._consumer.resume),
+        ):
+            places = [self._kafka.TopicPartition(*p) for p in partitions if p in self._read]
+            if places:
+                call(places)
 
     def take(self) -> Batch | None:
         """The next messages; None: there are none, and `wake` is called when there are."""

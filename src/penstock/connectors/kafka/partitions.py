@@ -37,6 +37,14 @@ class Subscription:
         }
         return self.select(known)
 
+    def names(self, partition: Partition) -> bool:
+        """Whether this is about the partition, be it there or not."""
+        if self.partitions:
+            return partition in self.partitions
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, partition[0]) is not None
+        return partition[0] in self.topics
+
     def select(self, known: Mapping[str, list[int]]) -> list[Partition]:
         """The partitions of `known` topics that are subscribed to."""
         if self.partitions:

@@ -5,47 +5,60 @@ yet polled is fetched again after a restore.
 
 Messages are sorted, decoded and stamped many at a time: a call for each of them costs as much as
 the client library needs to bring it.
+
+A paused partition is paused in the client too; what it had fetched of it before waits here.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.fetcher import Batch, Fetcher
 from penstock.connectors.kafka.offsets import Partition
-from penstock.connectors.kafka.records import Decode, bad_message
+from penstock.connectors.kafka.records import BadRecords, Decode, bad_message, kept_message
 from penstock.connectors.kafka.settings import need_client
 from penstock.connectors.source import SourceReader
+from penstock.metrics import MetricGroup
+
+Fetched = tuple[Partition, list[Any], bool]
+"""Messages of a partition, and whether marks of its end are among them."""
 
 
 class KafkaReader(SourceReader):
     """The reader of a Kafka source."""
 
+    pauses_splits = True
+
     def __init__(
         self,
         make_fetcher: Callable[[], Fetcher],
         decode: Decode,
-        skip_bad: bool,
+        on_bad: BadRecords,
         timed: bool,
         commits: bool,
+        metrics: MetricGroup,
     ) -> None:
         self._make_fetcher = make_fetcher
         self._fetcher: Fetcher | None = None
         self._decode = decode
-        self._skip_bad = skip_bad
+        self._on_bad = on_bad
         self._timed = timed
         self._commits = commits
         self._splits: dict[Partition, dict[str, Any]] = {}
-        self._fetched: deque[tuple[Partition, list[Any], bool]] = deque()
-        """By partition: messages, and whether marks of its end are among them."""
+        self._fetched: deque[Fetched] = deque()
         self._taken = 0
+        """How many messages of the first of those are polled."""
+        self._paused: set[Partition] = set()
+        self._held: list[Fetched] = []
+        """What was fetched of paused partitions."""
         self._last: Partition | None = None
         self._committed: dict[Partition, int] = {}
-        self.skipped = 0
-        """Records that could not be decoded and were left out."""
+        self._metrics = metrics
+        self._bad = metrics.counter("numRecordsInErrors")
+        metrics.gauge("pendingRecords", self._lag)
 
     def open(self) -> None:
         self._fetcher = self._make_fetcher()
@@ -55,6 +68,7 @@ class KafkaReader(SourceReader):
         for split in splits:
             place = (split["topic"], split["partition"])
             self._splits[place] = dict(split)
+            self._watch(place)
             if not self._is_read(self._splits[place], split["offset"]):
                 starts[place] = split["offset"]
         if starts:
@@ -69,7 +83,7 @@ class KafkaReader(SourceReader):
                 batch = self._fetching().take()
                 if batch is None:
                     return []
-                self._fetched.extend(_by_partition(batch))
+                self._sort(_by_partition(batch))
                 continue
             place, messages, marks = self._next(limit)
             split = self._splits.get(place)
@@ -78,7 +92,12 @@ class KafkaReader(SourceReader):
                 return records
         return None
 
-    def _next(self, limit: int) -> tuple[Partition, list[Any], bool]:
+    def _sort(self, fetched: Iterable[Fetched]) -> None:
+        """What is paused waits; the rest can be polled."""
+        for part in fetched:
+            (self._held if part[0] in self._paused else self._fetched).append(part)
+
+    def _next(self, limit: int) -> Fetched:
         """The next messages of those that were fetched."""
         place, messages, marks = self._fetched[0]
         start, self._taken = self._taken, self._taken + limit
@@ -109,7 +128,9 @@ class KafkaReader(SourceReader):
         """Whether `end` is the end of the split; then it is forgotten."""
         if split["stop"] is None or end < split["stop"]:
             return False
-        del self._splits[split["topic"], split["partition"]]
+        place = (split["topic"], split["partition"])
+        del self._splits[place]
+        self._paused.discard(place)
         return True
 
     def _decoded(self, messages: list[Any]) -> list[Any]:
@@ -123,17 +144,19 @@ class KafkaReader(SourceReader):
         return list(zip(values, times, strict=True))
 
     def _one_by_one(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
-        """As `_decoded`, when one of them is bad: say which, or leave it out and count it."""
+        """As `_decoded`, when one of them is bad: say which, leave it out, or mark it."""
         good, values = [], []
         for message in messages:
             try:
                 values += self._decode([message])
             except Exception as error:
-                if not self._skip_bad:
+                if self._on_bad is BadRecords.FAIL:
                     raise bad_message(message, error) from error
-                self.skipped += 1
-            else:
-                good.append(message)
+                self._bad.inc()
+                if self._on_bad is BadRecords.SKIP:
+                    continue
+                values.append(kept_message(message, error))
+            good.append(message)
         return good, values
 
     # --- positions ----------------------------------------------------------------------------
@@ -156,19 +179,38 @@ class KafkaReader(SourceReader):
             self._fetching().commit(news)
             self._committed.update(news)
 
-    def metrics(self) -> dict[str, float]:
-        """Current and committed offset and lag by partition, and what was skipped."""
-        found: dict[str, float] = {"numRecordsInErrors": self.skipped}
-        lag = 0
-        for (topic, number), split in self._splits.items():
-            name = f"KafkaSourceReader.topic.{topic}.partition.{number}"
-            found[f"{name}.currentOffset"] = split["offset"] - 1
-            found[f"{name}.committedOffset"] = self._committed.get((topic, number), -1)
-            high = self._fetching().high_watermark((topic, number))
+    def pause_or_resume_splits(self, to_pause: list[Plain], to_resume: list[Plain]) -> None:
+        paused = self._paused.union(map(tuple, to_pause)).difference(map(tuple, to_resume))
+        self._paused = {place for place in paused if place in self._splits}
+        self._fetching().pause(frozenset(self._paused))
+        if self._taken:
+            place, messages, marks = self._fetched[0]
+            self._fetched[0] = (place, messages[self._taken :], marks)
+            self._taken = 0
+        # Those that wait came before all others of their partition.
+        fetched = [*self._held, *self._fetched]
+        self._held, self._fetched = [], deque()
+        self._sort(fetched)
+
+    # --- metrics ------------------------------------------------------------------------------
+
+    def _watch(self, place: Partition) -> None:
+        """Current and committed offset of a partition; those of its end stay when it has ended."""
+        topic, number = place
+        split, committed = self._splits[place], self._committed
+        group = self._metrics.add_group("KafkaSourceReader").add_group("topic", topic)
+        group = group.add_group("partition", str(number))
+        group.gauge("currentOffset", lambda: split["offset"] - 1)
+        group.gauge("committedOffset", lambda: committed.get(place, -1))
+
+    def _lag(self) -> int:
+        """How many records wait to be read, as far as the client knows."""
+        fetcher, lag = self._fetcher, 0
+        for place, split in self._splits.items():
+            high = None if fetcher is None else fetcher.high_watermark(place)
             if high is not None:
                 lag += max(0, high - split["offset"])
-        found["pendingRecords"] = lag
-        return found
+        return lag
 
     def close(self) -> None:
         if self._fetcher is not None:
@@ -180,7 +222,7 @@ class KafkaReader(SourceReader):
         return self._fetcher
 
 
-def _by_partition(batch: Batch) -> list[tuple[Partition, list[Any], bool]]:
+def _by_partition(batch: Batch) -> list[Fetched]:
     """The messages of a batch, partition by partition, each in the order in which it came."""
     kind = need_client().Message
     messages = batch.messages

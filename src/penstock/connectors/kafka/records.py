@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.bad_records import BadRecord
 from penstock.connectors.kafka.settings import need_client
 from penstock.errors import ProgramError, RecordError
 
 Decode = Callable[[list[Any]], list[Any]]
 """From messages of the client library to records."""
+_Part = Callable[[bytes | None], Any]
 
 _SHOWN_BYTES = 100
 
@@ -34,6 +37,15 @@ class ConsumerRecord:
     key: Any
     value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class BadRecords(Enum):
+    """What happens to messages that cannot be decoded."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    KEEP = "keep"
+    """A `BadRecord` takes their place."""
 
 
 class JsonSchema(DeserializationSchema):
@@ -90,15 +102,7 @@ class RecordDecoder:
         function = self.function
 
         def decode(message: Any) -> Any:
-            record = ConsumerRecord(
-                message.topic(),
-                message.partition(),
-                message.offset(),
-                message.timestamp()[1],
-                of_key(message.key()),
-                of_value(message.value()),
-                tuple(message.headers() or ()),
-            )
+            record = _whole(message, of_key, of_value)
             return record if function is None else function(record)
 
         return lambda messages: list(map(decode, messages))
@@ -127,7 +131,24 @@ def bad_message(message: Any, error: Exception) -> RecordError:
     return RecordError(f"{place}: the record cannot be decoded: {what}: {shown}{dots}", place)
 
 
-def _part(schema: DeserializationSchema | None) -> Callable[[bytes | None], Any]:
+def kept_message(message: Any, error: Exception) -> BadRecord:
+    """What takes the place of a message that cannot be decoded: all of it, as bytes."""
+    return BadRecord(f"{type(error).__name__}: {error}", _whole(message, _same, _same))
+
+
+def _whole(message: Any, of_key: _Part, of_value: _Part) -> ConsumerRecord:
+    return ConsumerRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        of_key(message.key()),
+        of_value(message.value()),
+        tuple(message.headers() or ()),
+    )
+
+
+def _part(schema: DeserializationSchema | None) -> _Part:
     deserialize = bytes.decode if schema is None else schema.deserialize
     return lambda data: None if data is None else deserialize(data)
 

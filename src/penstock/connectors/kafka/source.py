@@ -14,7 +14,7 @@ from penstock.connectors.kafka.fetcher import Fetcher
 from penstock.connectors.kafka.offsets import EARLIEST, OffsetRule, OffsetsOfCluster, Partition
 from penstock.connectors.kafka.partitions import Subscription, split_of
 from penstock.connectors.kafka.reader import KafkaReader
-from penstock.connectors.kafka.records import Decoder, ValueDecoder
+from penstock.connectors.kafka.records import BadRecords, Decoder, ValueDecoder
 from penstock.connectors.source import (
     EnumeratorContext,
     ReaderContext,
@@ -57,7 +57,7 @@ class KafkaSourceSettings:
     bounded: bool = False
     decoder: Decoder = field(default_factory=ValueDecoder)
     discovery_ms: int | None = DISCOVERY_INTERVAL_MS
-    skip_bad_records: bool = False
+    on_bad_record: BadRecords = BadRecords.FAIL
     commit_offsets: bool = True
     client_id_prefix: str | None = None
 
@@ -69,6 +69,7 @@ class PartitionsSource(Source):
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self._settings = settings
+        self.keeps_bad_records = settings.on_bad_record is BadRecords.KEEP
 
     def create_enumerator(
         self, context: EnumeratorContext, restored: Plain | None
@@ -84,9 +85,10 @@ class PartitionsSource(Source):
         return KafkaReader(
             lambda: Fetcher(self._consumer_settings(context), context.wake),
             settings.decoder.compiled(),
-            settings.skip_bad_records,
+            settings.on_bad_record,
             context.timed,
             settings.group is not None and settings.commit_offsets,
+            context.metrics,
         )
 
     def _consumer_settings(self, context: ReaderContext) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _new_splits(
 ) -> list[dict[str, Any]]:
     """Splits of the partitions that are not known yet."""
     found = settings.subscription.find(settings.properties)
-    for topic, number in sorted(known.difference(found)):
+    for topic, number in sorted(filter(settings.subscription.names, known.difference(found))):
         raise SourceMissingError(f"topic {topic}, partition {number}: it is gone; was it deleted?")
     fresh = [partition for partition in found if partition not in known]
     offsets = OffsetsOfCluster(settings.properties, settings.group)

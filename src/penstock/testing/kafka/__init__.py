@@ -9,6 +9,6 @@
 The first use fetches about 45 MB into the user's cache. It needs Java and ``penstock[kafka]``.
 """
 
-from penstock.testing.kafka.broker import KafkaBroker, kafka_broker
+from penstock.testing.kafka.broker import KafkaBroker, Security, kafka_broker
 
-__all__ = ["KafkaBroker", "kafka_broker"]
+__all__ = ["KafkaBroker", "Security", "kafka_broker"]

@@ -13,6 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -32,7 +33,6 @@ _SETTINGS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
@@ -56,13 +56,48 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True)
+class Security:
+    """A second listener, for clients that must log in or encrypt."""
+
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Names and passwords, for SASL PLAIN; none: nobody need log in."""
+    certificate: str | None = None
+    """A certificate for 127.0.0.1 in PEM, for TLS."""
+    key: str | None = None
+    """Its private key in PEM (PKCS 8, not encrypted)."""
+
+    @property
+    def protocol(self) -> str:
+        """As in the property `security.protocol`."""
+        transport = "PLAINTEXT" if self.certificate is None else "SSL"
+        return f"SASL_{transport}" if self.users else transport
+
+    def settings(self) -> dict[str, str]:
+        """Of the server, for the listener SECURE."""
+        found = {}
+        if self.users:
+            logins = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
+            module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+            found["sasl.enabled.mechanisms"] = "PLAIN"
+            found["listener.name.secure.plain.sasl.jaas.config"] = f"{module} required {logins};"
+        if self.certificate is not None:
+            found["ssl.keystore.type"] = "PEM"
+            found["ssl.keystore.certificate.chain"] = _one_line(self.certificate)
+            found["ssl.keystore.key"] = _one_line(self.key or "")
+        return found
+
+
 class KafkaBroker:
     """A broker and its data. Made by `kafka_broker`."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], security: Security) -> None:
         self._folder = folder
-        self._port, self._controller = _free_ports(2)
+        self._security = security
+        self._port, self._controller, secure = _free_ports(3)
         self.bootstrap_servers = f"127.0.0.1:{self._port}"
+        self.secure_servers = f"127.0.0.1:{secure}"
+        """Where `Security` is asked for."""
         self._properties = folder / "server.properties"
         self._log = folder / "broker.log"
         self._classpath = os.pathsep.join(str(jar) for jar in kafka_jars())
@@ -133,11 +168,15 @@ class KafkaBroker:
 
     def _write_properties(self, settings: Mapping[str, str]) -> None:
         controller = f"127.0.0.1:{self._controller}"
+        listeners = f"PLAINTEXT://{self.bootstrap_servers},SECURE://{self.secure_servers}"
+        protocols = f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:{self._security.protocol}"
         own = {
-            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
+            "listeners": f"{listeners},CONTROLLER://{controller}",
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": protocols,
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self._folder / "data"),
+            **self._security.settings(),
         }
         lines = [f"{key}={value}" for key, value in {**_SETTINGS, **own, **settings}.items()]
         self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -178,14 +217,17 @@ class KafkaBroker:
 
 
 @contextlib.contextmanager
-def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
+def kafka_broker(
+    settings: Mapping[str, str] | None = None, security: Security | None = None
+) -> Iterator[KafkaBroker]:
     """A running broker while the block runs; nothing of it is left afterwards.
 
-    `settings` are server properties on top of those that make a single node work.
+    `settings` are server properties on top of those that make a single node work. `security` is
+    what `secure_servers` ask of clients; `bootstrap_servers` ask nothing.
     """
     folder = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
     try:
-        broker = KafkaBroker(folder, settings or {})
+        broker = KafkaBroker(folder, settings or {}, security or Security())
         try:
             broker.start()
             yield broker
@@ -193,6 +235,11 @@ def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[KafkaBro
             broker.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _one_line(pem: str) -> str:
+    """As the value of a Java property."""
+    return pem.strip().replace("\n", "\\n")
 
 
 def _free_ports(count: int) -> list[int]:

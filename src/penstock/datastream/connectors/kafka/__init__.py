@@ -4,6 +4,11 @@ It needs the package confluent-kafka: ``pip install 'penstock[kafka]'``.
 """
 
 from penstock.connectors.kafka.records import ConsumerRecord, JsonSchema
+from penstock.datastream.connectors.kafka.older import (
+    FlinkKafkaConsumer,
+    FlinkKafkaProducer,
+    Semantic,
+)
 from penstock.datastream.connectors.kafka.sink import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
@@ -21,6 +26,8 @@ from penstock.datastream.connectors.kafka.source import (
 
 __all__ = [
     "ConsumerRecord",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
     "JsonSchema",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
@@ -32,4 +39,5 @@ __all__ = [
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "Semantic",
 ]

@@ -12,6 +12,7 @@ from penstock.connectors.kafka.connection import security_protocol
 from penstock.connectors.kafka.messages import MessageSchema, check_serializer
 from penstock.connectors.kafka.settings import check_property, number_of
 from penstock.connectors.kafka.sink import SHORTEST_TIMEOUT_MS, KafkaSinkSettings, TopicSink
+from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from penstock.errors import ProgramError
 
 
@@ -106,8 +107,12 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
 
-class KafkaSink(TopicSink):
+class KafkaSink(TopicSink, SupportsPreprocessing):
     """Writes to Kafka topics; made by its builder."""
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """Nothing comes before it: the writers choose topics themselves."""
+        return None
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:

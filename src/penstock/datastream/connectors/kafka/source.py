@@ -12,6 +12,7 @@ from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.kafka.offsets import OffsetRule
 from penstock.connectors.kafka.partitions import Subscription
 from penstock.connectors.kafka.records import (
+    BadRecords,
     ConsumerRecord,
     KeyValueDecoder,
     RecordDecoder,
@@ -191,9 +192,17 @@ class KafkaSourceBuilder:
         raw = function is not None and key_schema is None and value_schema is None
         return self._with(decoder=RecordDecoder(key_schema, value_schema, function, raw))
 
-    def skip_bad_records(self, skip: bool = True) -> KafkaSourceBuilder:
+    def skip_bad_records(self) -> KafkaSourceBuilder:
         """Leave records out that cannot be decoded, and count them; else they are an error."""
-        return self._with(skip_bad_records=skip)
+        return self._with(on_bad_record=BadRecords.SKIP)
+
+    def keep_bad_records(self) -> KafkaSourceBuilder:
+        """A `BadRecord` takes the place of a record that cannot be decoded.
+
+        They are counted too. `process(DivertBadRecords(tag))` right behind the source sends them
+        to a side output.
+        """
+        return self._with(on_bad_record=BadRecords.KEEP)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         """What clients call themselves, followed by the number of the subtask."""
