@@ -225,14 +225,14 @@ def test_rebalance_goes_in_turns(cluster):
     running = cluster(
         lambda env: env.from_collection(range(9)).rebalance().map(one).print(), parallelism=3
     ).run()
-    assert [running.subtask(1, index).records_in for index in range(3)] == [3, 3, 3]
+    assert [running.subtask(1, index).metrics().records_in for index in range(3)] == [3, 3, 3]
 
 
 def test_broadcast_goes_to_all(cluster):
     running = cluster(
         lambda env: env.from_collection(range(9)).broadcast().map(one).print(), parallelism=3
     ).run()
-    assert [running.subtask(1, index).records_in for index in range(3)] == [9, 9, 9]
+    assert [running.subtask(1, index).metrics().records_in for index in range(3)] == [9, 9, 9]
 
 
 def test_a_custom_partitioner_chooses(cluster):
@@ -241,7 +241,7 @@ def test_a_custom_partitioner_chooses(cluster):
         numbers.partition_custom(lambda key, n: 2 if key > 3 else 0, one).map(one).print()
 
     running = cluster(build, parallelism=3).run()
-    assert [running.subtask(1, index).records_in for index in range(3)] == [4, 0, 5]
+    assert [running.subtask(1, index).metrics().records_in for index in range(3)] == [4, 0, 5]
 
 
 def test_a_key_goes_to_one_subtask(cluster):
@@ -249,7 +249,7 @@ def test_a_key_goes_to_one_subtask(cluster):
         env.from_collection(["a", "b"] * 20).key_by(one).reduce(max).sink_to(CollectSink())
 
     running = cluster(build, parallelism=3).run()
-    counts = sorted(running.subtask(1, index).records_in for index in range(3))
+    counts = sorted(running.subtask(1, index).metrics().records_in for index in range(3))
     assert counts in ([0, 20, 20], [0, 0, 40])
 
 

@@ -456,9 +456,9 @@ def test_global_means_the_first_subtask(cluster):
     [vertex] = {
         s.vertex
         for s in running.graph.subtasks()
-        if running.subtask(*s).records_in == 50 and s.vertex == 1
+        if running.subtask(*s).metrics().records_in == 50 and s.vertex == 1
     }
-    assert [running.subtask(vertex, n).records_in for n in range(3)] == [50, 0, 0]
+    assert [running.subtask(vertex, n).metrics().records_in for n in range(3)] == [50, 0, 0]
 
 
 @pytest.mark.parametrize("method", ["rebalance", "shuffle", "rescale", "forward", "broadcast"])

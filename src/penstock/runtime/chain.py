@@ -116,7 +116,6 @@ def _code_of(source: str, name: str) -> tuple[str, CodeType]:
     The subtasks of a vertex and its later attempts have the same loop: it is compiled once.
     """
     filename = f"<chain {next(_numbers)}: {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     return filename, compile(source, filename, "exec")
 
 
@@ -153,6 +152,8 @@ class _Writer:
         head = f"def make({', '.join(self._text.names)}):"
         source = "\n".join([head, *(f"    {line}" for line in body), f"    return {functions},"])
         filename, code = _code_of(source, self._vertex.name)
+        # Every time: what a subtask that has ended had there went with it.
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
         scope: dict[str, Any] = {}
         exec(code, scope)
         made = scope["make"](**self._text.names)
