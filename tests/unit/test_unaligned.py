@@ -22,6 +22,7 @@ from penstock.checkpoint.metadata import (
     decode_metadata,
     encode_metadata,
 )
+from penstock.checkpoint.store import MEMORY
 from penstock.common import Configuration, Duration, WatermarkStrategy
 from penstock.datastream import CheckpointConfig, CheckpointingMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
@@ -531,9 +532,10 @@ def run(settings, faults=False, seed=3):
         return found, env.simulation
 
 
-def test_a_job_restores_what_was_under_way():
+@pytest.mark.parametrize("directory", [{}, {"dir": MEMORY}])
+def test_a_job_restores_what_was_under_way(directory):
     faults = FaultRates(crash_soon=1.0, budget=3)
-    found, simulation = run({"unaligned.enabled": "true"}, faults)
+    found, simulation = run({"unaligned.enabled": "true", **directory}, faults)
     assert found == [2 * n for n in range(300)]
     assert simulation.restored_in_flight
 

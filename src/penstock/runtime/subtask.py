@@ -66,6 +66,11 @@ class Subtask:
         """Do one bounded piece of work. Call only when ready."""
         self.stepping.step(now_ms)
 
+    @property
+    def records_in(self) -> int:
+        """How many records it has taken in."""
+        return self.stepping.records_in
+
     def pressed(self) -> bool:
         """Whether it waits for room, of its outputs or of its sink."""
         return bool(self.room.blocked) or any(not w.has_room() for w in self._writers)
@@ -160,7 +165,7 @@ class Subtask:
     def metrics(self) -> SubtaskMetrics:
         totals = self.accounting.upto(self._clock.monotonic_ns())
         return SubtaskMetrics(
-            self.stepping.records_in,
+            self.records_in,
             sum(output.records for output in self.outputs),
             totals[Activity.BUSY.value],
             totals[Activity.BACKPRESSURED.value],
