@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 from penstock.testing.rescales import RescaleScenario
-from penstock.testing.scenarios import Scenario, replay
+from penstock.testing.scenarios import Scenario, UpkeepScenario, replay
 from penstock.testing.stops import StopScenario
 from penstock.testing.sweeps import SweepScenario
 from penstock.testing.takeovers import TakeoverScenario
 
 _KINDS: dict[str, type[Scenario]] = {
     "plain": Scenario,
+    "upkeep": UpkeepScenario,
     "takeover": TakeoverScenario,
     "rescale": RescaleScenario,
     "stop": StopScenario,

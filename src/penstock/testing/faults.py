@@ -34,6 +34,8 @@ class FaultRates:
     storage_error: float = 0.0
     manifest_error: float = 0.0
     """Errors where a checkpoint's manifest is written or abandoned, which decides over it."""
+    upkeep: float = 0.0
+    """Errors and crashes where segments are merged or deleted."""
     twice: float = 0.0
     """What changes files is done twice, and the second answer counts."""
     storage_crash: float = 0.0
@@ -105,11 +107,13 @@ class FaultyFileSystem(MemoryFileSystem):
         doomed = self._is_doomed()
         if self.budget.left <= 0:
             return action()
-        if doomed or (self.may_crash and self._rng.random() < self._rates.storage_crash):
+        upkeep = self._rates.upkeep if _is_upkeep(what) else 0.0
+        crashes = self._rates.storage_crash + upkeep
+        if doomed or (self.may_crash and self._rng.random() < crashes):
             self._die(what, action, torn)
         decides = what.startswith("create") and what.endswith("/_metadata")
         errors = self._rates.storage_error + (self._rates.manifest_error if decides else 0.0)
-        if self._rng.random() < errors:
+        if self._rng.random() < errors + upkeep:
             self._err(what, action, late)
         if late is not None and self._rates.twice and self._rng.random() < self._rates.twice:
             self.budget.spend(f"twice: {what}")
@@ -195,6 +199,10 @@ class FaultyFileSystem(MemoryFileSystem):
                 stream.path = None
 
         self.faulty(f"delete {path}", remove, late=remove)
+
+
+def _is_upkeep(what: str) -> bool:
+    return what.endswith("-merged") or (what.startswith("delete") and "/shared/" in what)
 
 
 class _FaultyStream:

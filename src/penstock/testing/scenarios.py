@@ -57,7 +57,7 @@ class Scenario:
         self.checkpointing = rng.random() < 0.94
         self.at_least_once = self.checkpointing and rng.random() < 0.1
         decided = _rates(rng)
-        self.rates = rates or replace(decided, twice=_twice(random.Random(seed + 5)))
+        self.rates = rates or _of_storage(decided, random.Random(seed + 5))
         self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
         # A seed decides everything, so a configuration file nearby must decide nothing.
         with invoked(Invocation(file={})):
@@ -231,14 +231,24 @@ class Scenario:
         return "\n".join(lines)
 
 
+class UpkeepScenario(Scenario):
+    """A scenario in which what goes wrong goes wrong where segments are merged and deleted."""
+
+    def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
+        super().__init__(seed, rates or FaultRates(upkeep=0.3, crash_soon=0.05, budget=12))
+
+
 def _state(rng: random.Random) -> StateSettings:
     # With no memory nearly every access goes to the database.
     rocksdb = StateSettings("rocksdb", _FAST_DISK)
     return rng.choice((StateSettings(), rocksdb, replace(rocksdb, managed=0)))
 
 
-def _twice(rng: random.Random) -> float:
-    return rng.choice((0.0, 0.0, 0.02, 0.1))
+def _of_storage(rates: FaultRates, rng: random.Random) -> FaultRates:
+    if not rates.budget:
+        return rates
+    upkeep, twice = rng.choice((0.0, 0.3, 0.6)), rng.choice((0.0, 0.0, 0.02, 0.1))
+    return replace(rates, upkeep=upkeep, twice=twice)
 
 
 def _rates(rng: random.Random) -> FaultRates:
