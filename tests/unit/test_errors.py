@@ -50,6 +50,7 @@ CODES = {
     "SourceMissingError": "SOURCE_MISSING",
     "SparkLaunchError": "SPARK_LAUNCH",
     "StateError": "STATE",
+    "IncompatibleStateError": "INCOMPATIBLE_STATE",
     "StorageError": "STORAGE",
     "TypeMismatchError": "TYPE_MISMATCH",
     "UnsupportedKeyError": "UNSUPPORTED_KEY",
