@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,7 +15,9 @@ import pytest
 import penstock
 from penstock import __version__
 from penstock.cli import detach
+from penstock.cli.failures import describe
 from penstock.cli.main import COMMANDS, run
+from penstock.errors import JobFailedError, StateError
 
 PROGRAM = """
 import sys
@@ -281,6 +284,18 @@ def test_a_mistake_in_a_program_names_the_line_of_the_program(call):
     assert 'File "job.py", line 2' in err
     assert err.count("File ") == 1
     assert err.endswith("ProgramError: the program has no operators: nothing to execute\n")
+
+
+def test_what_failed_a_job_is_said_once():
+    failed = JobFailedError("job 'x' failed: no key")
+    failed.__cause__ = StateError("no key")
+    ended = Future()
+    ended.set_exception(failed)
+    with pytest.raises(JobFailedError) as caught:
+        ended.result()
+    told = describe(caught.value)
+    assert told.count("no key") == 1 and told.endswith("JobFailedError: job 'x' failed: no key\n")
+    assert "concurrent" not in told
 
 
 def test_a_program_that_does_not_compile(call):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def running() -> Iterator[RunningJob]:
         sums = stream.key_by(lambda n: n % 3).reduce(lambda a, b: a + b).uid("sums")
         sums.filter(lambda _: False).print()
         job = env.execute_async("endless")
+        while not sum(m.records_in for s, m in job.progress().metrics.items() if s.vertex == 1):
+            time.sleep(0.01)  # without a record there is no state to find in a savepoint
         server = ControlServer(commands(lambda: {r.job.id: r for r in env._runners}))
         server.announce()
         yield job

@@ -29,7 +29,7 @@ def test_the_front_does_not_import(package):
 
 def test_the_front_does_not_import_what_only_jobs_need():
     """Dataclasses are slow to make, and what is imported is mostly those."""
-    loaded = modules_after("import penstock.datastream, penstock.common, penstock.datastream.state")
+    loaded = modules_after("import penstock.datastream, penstock.common")
     heavy = {
         "asyncio",
         "penstock.checkpoint.coordinator",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import _thread
-import threading
-
 import pytest
 
 from penstock.common import Configuration, IntCounter, JobStatus, Types, WatermarkStrategy
 from penstock.connectors import QueueEnumerator, Source, SourceReader
-from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream import (
+    KeyedProcessFunction,
+    MapFunction,
+    StreamExecutionEnvironment,
+    job_client,
+)
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
@@ -182,11 +184,19 @@ def test_what_still_runs_at_the_end_of_the_block_is_ended() -> None:
     assert client.get_job_status().result() is JobStatus.CANCELED
 
 
-def test_ctrl_c_is_passed_on_when_nothing_of_the_job_is_left() -> None:
+def test_ctrl_c_is_passed_on_when_nothing_of_the_job_is_left(monkeypatch) -> None:
+    wait, waits = job_client._wait, []
+
+    def interrupted_once(ended) -> None:
+        waits.append(ended)
+        if len(waits) == 1:
+            raise KeyboardInterrupt
+        wait(ended)
+
+    monkeypatch.setattr(job_client, "_wait", interrupted_once)
     with local_environment() as env:
         endless(env).filter(lambda n: False).print()
         job = env.execute_async()
-        threading.Timer(0.2, _thread.interrupt_main).start()
         with pytest.raises(KeyboardInterrupt):
             job.result()
         assert job.get_job_status().result() is JobStatus.CANCELED
