@@ -232,12 +232,13 @@ class Watched(Source):
         return QueueEnumerator(restored if restored is not None else [0])
 
     def create_reader(self, context):
-        return WatchedReader()
+        return WatchedReader(context.metrics)
 
 
 class WatchedReader(SourceReader):
-    def __init__(self):
+    def __init__(self, metrics):
         self.left = []
+        metrics.gauge("position", lambda: self.left[0] if self.left else 100)
 
     def add_splits(self, splits):
         self.left.extend(splits)
@@ -251,9 +252,6 @@ class WatchedReader(SourceReader):
 
     def snapshot(self):
         return list(self.left)
-
-    def metrics(self):
-        return {"position": self.left[0] if self.left else 100}
 
 
 def test_a_reader_has_metrics():
