@@ -57,7 +57,7 @@ class _Reader(SourceReader):
 
     def poll(self, limit: int) -> list[Any] | None:
         if not self._splits:
-            return []
+            return None
         start = self._splits[0]["next"]
         count = min(limit, SLICE)
         if start >= self._keys:
