@@ -17,6 +17,8 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs
 # LONG=1 also runs the tests marked `long`.
 PYTEST := $(PY) -m pytest $(if $(LONG),--long)
 # Tests without Spark run side by side; tests that own a Spark session or kill processes do not.
+# Those depend on when a machine gives processes their turn: one that fails is tried once more, and
+# the summary names it as rerun. Tests that one seed decides get no second try.
 PARALLEL_TESTS := $(wildcard tests/unit tests/semantics tests/compat)
 SERIAL_TESTS   := $(wildcard tests/spark tests/faults tests/integration)
 
@@ -35,7 +37,7 @@ demo-kafka: $(KAFKA) ## run the demo with a real Kafka broker
 
 test: lint ## lint, types and all tests (LONG=1: also the long ones)
 	$(PYTEST) $(PARALLEL_TESTS) -n 2 --dist worksteal
-	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS))
+	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS) --reruns 1 -r fEsR)
 
 check: lint ## lint, types and unit tests: run this before a commit
 	$(PYTEST) tests/unit
