@@ -52,7 +52,8 @@ class Logged(Subtask):
             cast(RuntimeKeyedFunction, operator),
             store,
             AtOnce(),
-            lambda: f"l-{self.checkpoint}",
+            lambda: self.checkpoint + 1,
+            lambda checkpoint: f"l-{checkpoint}",
         )
 
     def take(self) -> None:
@@ -82,7 +83,7 @@ def measure(keys: int, checkpoints: int, backend: str, changelog: bool) -> tuple
             # The first and the last piece are halves.
             for start in range(-piece // 2, len(changed), piece):
                 if changelog and start >= 0:
-                    subtask.log.write(subtask.checkpoint)
+                    subtask.log.write()
                 for frame in frames(changed[max(start, 0) : start + piece]):
                     subtask.process(frame)
             subtask.take()

@@ -87,8 +87,8 @@ def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
 def a_piece_counts_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     original = ChangeLog.write
 
-    def write(self: ChangeLog, checkpoint: int) -> None:
-        original(self, checkpoint)
+    def write(self: ChangeLog) -> None:
+        original(self)
         if self._under_way:
             self._operator.state.confirm(2**62)
 

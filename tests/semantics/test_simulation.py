@@ -49,7 +49,8 @@ def test_the_seeds_reach_what_they_are_meant_to_reach(monkeypatch: pytest.Monkey
         original(self, old, new)
 
     monkeypatch.setattr(SegmentChain, "end_compaction", end)
-    scenarios = [Scenario(seed).run() for seed in range(120, 270)]
+    # Seeds among which a compaction fails, which is rare: chosen with aligned checkpoints.
+    scenarios = [Scenario(seed, unaligned=False).run() for seed in range(120, 270)]
     completed = [s.simulation.master.progress().completed_checkpoints for s in scenarios]
     assert sum(count >= 3 for count in completed) > 150 * 0.35, "too few checkpoints per run"
     assert sum(bool(s.simulation.restored) for s in scenarios) > 150 * 0.15, "too few restores"

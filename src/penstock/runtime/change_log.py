@@ -5,7 +5,9 @@ becomes part of the chain that the next checkpoint builds upon. It is the same c
 makes, without a barrier: it must lie between two records, but it means nothing to other subtasks.
 
 A piece that cannot be stored is no harm: what it held is in the next piece, or in the checkpoint.
-A checkpoint that is cut while a piece is under way does not wait for it and writes what is in it.
+A checkpoint that is cut while a piece is under way does not wait for it and writes what is in it;
+the piece is let go then. So every piece in the chain is in the manifest of the next checkpoint,
+which is the one that its name says: that is how it is known what may be swept.
 """
 
 from __future__ import annotations
@@ -32,28 +34,29 @@ class ChangeLog:
         operator: RuntimeKeyedFunction,
         store: SegmentStore,
         io: IoExecutor,
-        name: Callable[[], str],
+        epoch: Callable[[], int],
+        name: Callable[[int], str],
     ) -> None:
-        """`name` names what is written for the checkpoint to come."""
+        """`epoch` is the checkpoint to come, `name` names what is written for one."""
         self._operator = operator
         self._store = store
         self._io = io
+        self._epoch = epoch
         self._name = name
         self._pieces = 0
         self._under_way = False
 
-    def write(self, checkpoint: int) -> None:
+    def write(self) -> None:
         """Cut off what changed, here and now between two records, and store it.
 
-        `checkpoint` was cut last. Nothing is done while a piece is under way, and before there is
-        a checkpoint to build upon.
+        Nothing is done while a piece is under way, and before there is a checkpoint to build upon.
         """
-        operator = self._operator
+        operator, epoch = self._operator, self._epoch()
         base = operator.chain.base()
         if self._under_way or not base or not operator.state.moved():
             return
         self._pieces += 1
-        mark = mark_of(checkpoint, self._pieces)
+        mark = mark_of(epoch - 1, self._pieces)
         try:
             blocks = operator.state.cut(mark, full=False)
         except StateError as error:
@@ -62,14 +65,14 @@ class ChangeLog:
             return
         cut = OperatorCut(
             operator.node.uid,
-            checkpoint,
+            epoch,
             name=operator.node.name,
             base=base,
             blocks=blocks,
             groups=operator.groups,
             origin=operator.origin,
         )
-        name = f"{self._name()}{LOGGED}{self._pieces}"
+        name = f"{self._name(epoch)}{LOGGED}{self._pieces}"
 
         def done(result: tuple[OperatorSnapshot, int] | None, error: Exception | None) -> None:
             self._under_way = False
@@ -77,6 +80,8 @@ class ChangeLog:
                 return
             if result is None:
                 log.warning("a piece of the changelog was not stored, it comes again: %s", error)
+                return
+            if self._epoch() != epoch:
                 return
             snapshot, _ = result
             operator.chain.settle(mark, snapshot.segments)

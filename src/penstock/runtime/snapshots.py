@@ -84,7 +84,11 @@ class Snapshots:
         assert self._store is not None
         uid = operator.node.uid
         return ChangeLog(
-            operator, self._store, self._environment.io, lambda: self._name(self.epoch, uid)
+            operator,
+            self._store,
+            self._environment.io,
+            lambda: self.epoch,
+            lambda checkpoint: self._name(checkpoint, uid),
         )
 
     def log_changes(self, now_ms: int) -> None:
@@ -92,7 +96,7 @@ class Snapshots:
         if self.log_at_ms is not None and now_ms >= self.log_at_ms:
             self.log_at_ms = now_ms + self._log_every_ms
             for log in self._logs:
-                log.write(self.epoch - 1)
+                log.write()
 
     def take(
         self,
