@@ -43,6 +43,7 @@ CODES = {
     "ProgramError": "PROGRAM",
     "RecordError": "RECORD",
     "TimestampError": "TIMESTAMP",
+    "RescaleError": "RESCALE",
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
     "SlotLostError": "SLOT_LOST",
