@@ -21,7 +21,7 @@ from bench.common import result_row
 from bench.incremental import CHANGED, GROUPS, TOUCHES, Subtask, frames
 from penstock.checkpoint.store import CheckpointStore
 from penstock.runtime.change_log import ChangeLog
-from penstock.runtime.operators import RuntimeKeyedFunction
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.state.segments import Origin
 
 PIECES = 100

@@ -26,7 +26,7 @@ from penstock.common.clock import SystemClock
 from penstock.common.settings import StateSettings
 from penstock.common.typeinfo import Types
 from penstock.runtime.compaction import Compaction
-from penstock.runtime.operators import OperatorCut
+from penstock.runtime.operator_cut import OperatorCut
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.choice import make_backend
 from penstock.state.descriptors import ValueStateDescriptor

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from bench.common import result_row
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.common.typeinfo import Types
-from penstock.runtime.operators import OperatorCut
+from penstock.runtime.operator_cut import OperatorCut
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext

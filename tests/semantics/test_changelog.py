@@ -16,7 +16,7 @@ import pytest
 from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.checkpoint.orphans import LOGGED
 from penstock.runtime.change_log import ChangeLog
-from penstock.runtime.operators import RuntimeKeyedFunction
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.state.generations import Generations
 from penstock.testing.faults import FaultRates

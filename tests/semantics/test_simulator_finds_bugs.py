@@ -27,8 +27,10 @@ from penstock.connectors.generator import _GeneratorReader
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.results import ResultGate
 from penstock.network.frames import FrameKind
+from penstock.runtime.ends import RuntimeSink
 from penstock.runtime.gate import InputGate
-from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeSink
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operator_cut import OperatorCut
 from penstock.runtime.output import OutputChannel
 from penstock.runtime.segment_chain import SegmentChain
 from penstock.runtime.slot import Slot

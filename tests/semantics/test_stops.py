@@ -6,7 +6,7 @@ import pytest
 from seed_frame import Bug, chunks, finds, name_of, verify
 
 from penstock.jobmanager.checkpoints import Checkpoints
-from penstock.runtime.operators import RuntimeKeyedFunction
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.testing import stops
 from penstock.testing.stops import StopScenario
 

@@ -18,7 +18,8 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.async_queue import AsyncQueue, Call
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.environment import IoExecutor
-from penstock.runtime.operators import OperatorCut, RuntimeFunction
+from penstock.runtime.operator_cut import OperatorCut
+from penstock.runtime.operators import RuntimeFunction
 from penstock.state.descriptors import ListStateDescriptor
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.network.elements import Barrier
 from penstock.network.messages import Trigger
+from penstock.runtime.ends import RuntimeSink
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.in_flight import InFlight
 from penstock.runtime.intake import Intake
-from penstock.runtime.operators import RuntimeSink
 from penstock.runtime.reporting import report_of
 from penstock.runtime.snapshots import Snapshots
 from penstock.runtime.split_reading import SplitReading

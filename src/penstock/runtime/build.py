@@ -33,20 +33,15 @@ from penstock.runtime.chain import EMPTY_CHAIN, compile_chain
 from penstock.runtime.chain_emit import Exchange
 from penstock.runtime.context import SubtaskInfo
 from penstock.runtime.emitter import Emitter
+from penstock.runtime.ends import RuntimeSink, RuntimeSinkFunction, RuntimeSource
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_time import EventClock
 from penstock.runtime.failure import located_in, user_error, user_frames
 from penstock.runtime.gate import InputGate
 from penstock.runtime.helpers import Helpers
 from penstock.runtime.input_channel import InputChannel
-from penstock.runtime.operators import (
-    RuntimeFunction,
-    RuntimeKeyedFunction,
-    RuntimeOperator,
-    RuntimeSink,
-    RuntimeSinkFunction,
-    RuntimeSource,
-)
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operators import RuntimeFunction, RuntimeOperator
 from penstock.runtime.output import Output, OutputChannel, Room
 from penstock.runtime.ports import LocalPort, RemotePort
 from penstock.runtime.reporting import OperatorReport

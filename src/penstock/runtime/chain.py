@@ -55,15 +55,12 @@ from penstock.runtime.chain_emit import Exchange, write_emit
 from penstock.runtime.chain_keyed import write_key, write_reduce, write_tumbling
 from penstock.runtime.chain_stamp import write_after, write_before, write_stamp
 from penstock.runtime.chain_text import ChainText, Place
+from penstock.runtime.ends import RuntimeSink
 from penstock.runtime.event_time import EventClock
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.isolation import isolate
-from penstock.runtime.operators import (
-    RuntimeFunction,
-    RuntimeKeyedFunction,
-    RuntimeOperator,
-    RuntimeSink,
-)
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operators import RuntimeFunction, RuntimeOperator
 from penstock.runtime.output import Room
 from penstock.runtime.windowing.tumbling import TumblingProcess
 

@@ -20,7 +20,8 @@ from penstock.checkpoint.orphans import LOGGED
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import StateError
 from penstock.runtime.environment import IoExecutor
-from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operator_cut import OperatorCut
 from penstock.state.marks import mark_of
 
 log = logging.getLogger(__name__)

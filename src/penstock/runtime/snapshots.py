@@ -20,7 +20,9 @@ from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.in_flight import InFlight
-from penstock.runtime.operators import OperatorCut, RuntimeKeyedFunction, RuntimeOperator
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operator_cut import OperatorCut
+from penstock.runtime.operators import RuntimeOperator
 from penstock.state.marks import mark_of
 
 

@@ -8,9 +8,9 @@ from penstock.common.clock import has_come
 from penstock.common.plain import Plain
 from penstock.graph.execution_graph import SubtaskId
 from penstock.network.messages import SplitRequest
+from penstock.runtime.ends import RuntimeSource
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_time import EventClock
-from penstock.runtime.operators import RuntimeSource
 
 ASK_AGAIN_MS = 1000
 """When a reader without splits asks again, unless the enumerator says."""

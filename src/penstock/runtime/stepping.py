@@ -19,10 +19,11 @@ from penstock.network.frames import load_element
 from penstock.network.messages import Trigger
 from penstock.runtime.async_operator import RuntimeAsync
 from penstock.runtime.barriers import Barriers, drains
+from penstock.runtime.ends import RuntimeSink
 from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.intake import Intake
-from penstock.runtime.operators import RuntimeKeyedFunction, RuntimeSink
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.runtime.split_reading import SplitReading
 from penstock.runtime.subtask_parts import SubtaskParts
 

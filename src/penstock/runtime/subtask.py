@@ -16,9 +16,9 @@ from penstock.network.elements import END_OF_INPUT
 from penstock.network.messages import AtEnd, SubtaskMetrics, SubtaskReport, Trigger
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.barriers import Barriers
+from penstock.runtime.ends import RuntimeSink, RuntimeSource
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_progress import EventProgress
-from penstock.runtime.operators import RuntimeSink, RuntimeSource
 from penstock.runtime.reporting import report_of
 from penstock.runtime.split_reading import SplitReading
 from penstock.runtime.stepping import Stepping

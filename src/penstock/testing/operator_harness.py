@@ -46,7 +46,8 @@ from penstock.network.messages import (
     SplitRequest,
     Trigger,
 )
-from penstock.runtime.operators import RuntimeFunction, RuntimeKeyedFunction, RuntimeOperator
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operators import RuntimeFunction, RuntimeOperator
 from penstock.testing.fed_source import FedSource, Feed
 from penstock.testing.local_slots import LocalSlots, ManualClock
 

@@ -1,0 +1,139 @@
+"""The ends of a chain at run time: a source's reader, a sink's writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock.checkpoint.handles import OperatorSnapshot
+from penstock.checkpoint.store import SegmentStore
+from penstock.common.clock import Clock
+from penstock.common.plain import Plain
+from penstock.connectors.function_sink import FunctionWriter
+from penstock.connectors.sink import SinkWriter
+from penstock.connectors.source import SourceReader
+from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.context import (
+    OperatorContext,
+    SubtaskInfo,
+)
+from penstock.runtime.function_state import FunctionState
+from penstock.runtime.operator_cut import OperatorCut
+from penstock.runtime.operators import RuntimeOperator
+from penstock.runtime.reporting import OperatorReport
+from penstock.state.segments import Origin
+
+
+class RuntimeSource(RuntimeOperator):
+    """A source's reader in a subtask."""
+
+    def __init__(
+        self, node: StreamNode, info: SubtaskInfo, reader: SourceReader, report: OperatorReport
+    ) -> None:
+        super().__init__(node, info, report)
+        self.reader = reader
+        self._restored: list[Plain] = []
+        self._cut: dict[int, list[Plain]] = {}
+
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
+        self._restored = list(snapshot.splits)
+
+    def open(self) -> None:
+        self.reader.open()
+        if self._restored:
+            self.reader.add_splits(self._restored)
+
+    def cut(self, checkpoint: int) -> OperatorCut:
+        self._cut[checkpoint] = splits = self.reader.snapshot()
+        return OperatorCut(self.node.uid, checkpoint, splits=tuple(splits))
+
+    def confirm(self, checkpoint: int) -> None:
+        splits = self._cut.get(checkpoint)
+        self._cut = {c: kept for c, kept in self._cut.items() if c > checkpoint}
+        if splits is not None:
+            self.reader.covered(splits)
+
+    def close(self) -> None:
+        self.reader.close()
+
+
+class RuntimeSink(RuntimeOperator):
+    """A sink's writer in a subtask."""
+
+    def __init__(
+        self, node: StreamNode, info: SubtaskInfo, writer: SinkWriter, report: OperatorReport
+    ) -> None:
+        super().__init__(node, info, report)
+        self.writer = writer
+        self._unconfirmed: dict[int, _Prepared] = {}
+
+    def open(self) -> None:
+        self.writer.open()
+
+    def cut(self, checkpoint: int) -> OperatorCut:
+        # What was prepared for a checkpoint that came to nothing is carried by the next one.
+        self._unconfirmed[checkpoint] = _Prepared(self.writer.prepare_commit())
+        generations = tuple(self._unconfirmed.values())
+        return OperatorCut(
+            self.node.uid,
+            checkpoint,
+            prepare=lambda: [value for prepared in generations for value in prepared.finish()],
+        )
+
+    def confirm(self, checkpoint: int) -> None:
+        self._unconfirmed = {c: p for c, p in self._unconfirmed.items() if c > checkpoint}
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class RuntimeSinkFunction(RuntimeSink):
+    """A user function as a sink, with the state that it keeps itself."""
+
+    def __init__(
+        self,
+        node: StreamNode,
+        info: SubtaskInfo,
+        writer: FunctionWriter,
+        report: OperatorReport,
+        clock: Clock,
+    ) -> None:
+        super().__init__(node, info, writer, report)
+        self._origin = Origin(info.subtask, info.parallelism)
+        self.own = FunctionState(writer.function, node.name, self._origin, clock)
+
+    def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
+        self.own.restore(snapshot, store)
+
+    def open(self) -> None:
+        self.own.initialize(OperatorContext(self.node.name, self.info, None, self.report))
+        super().open()
+
+    def cut(self, checkpoint: int) -> OperatorCut:
+        cut = super().cut(checkpoint)
+        if not checkpoint:
+            # The end of a job without checkpoints: there is nothing that state would be for.
+            return cut
+        own = self.own.cut(checkpoint)
+        return replace(cut, name=self.node.name, own=own, origin=self._origin)
+
+    def confirm(self, checkpoint: int) -> None:
+        super().confirm(checkpoint)
+        self.own.confirm(checkpoint)
+
+    def abort(self, checkpoint: int) -> None:
+        self.own.abort(checkpoint)
+
+
+class _Prepared:
+    """What a writer prepared at one cut: finished once, asked for as often as needed."""
+
+    def __init__(self, prepare: Callable[[], list[Plain]]) -> None:
+        self._prepare: Callable[[], list[Plain]] | None = prepare
+        self._committables: list[Plain] = []
+
+    def finish(self) -> list[Plain]:
+        if self._prepare is not None:
+            self._committables = self._prepare()
+            self._prepare = None
+        return self._committables
