@@ -7,11 +7,10 @@ The programs and faults are those of `test_simulation`. More seeds:
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from seed_frame import Bug, chunks, finds, name_of, verify
 
 from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.checkpoint.orphans import LOGGED
@@ -19,32 +18,13 @@ from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.state.generations import Generations
-from penstock.testing.faults import FaultRates
-from penstock.testing.scenarios import Scenario
-
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
-CHUNK = 25
-MANY_RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.002, budget=10)
+from penstock.testing.scenarios import MANY_RESTORES, Scenario, changelog_scenario
 
 
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures on purpose need not be logged."""
-    caplog.set_level("CRITICAL", logger="penstock")
-
-
-def scenario(seed: int) -> Scenario:
-    return Scenario(seed, MANY_RESTORES if seed % 2 else None, changelog=True)
-
-
-@pytest.mark.timeout(CHUNK * 20)
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
-    for seed in range(first, min(first + CHUNK, SEEDS)):
-        try:
-            scenario(seed).run().verify()
-        except Exception as error:
-            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
+    verify(changelog_scenario, seeds, "changelog")
 
 
 def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,17 +37,16 @@ def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(RuntimeKeyedFunction, "restore", restore)
     for seed in range(1, 60, 2):
-        scenario(seed).run().verify()
+        changelog_scenario(seed).run().verify()
     assert len(pieces) > 30, "too few restores read pieces of the changelog"
 
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, Patch] = {}
+BUGS: dict[str, Bug] = {}
 
 
-def bug(patch: Patch) -> Patch:
+def bug(patch: Bug) -> Bug:
     BUGS[patch.__name__] = patch
     return patch
 
@@ -117,9 +96,4 @@ def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[name](monkeypatch)
-    for seed in range(1, 400, 2):
-        try:
-            scenario(seed).run().verify()
-        except Exception:
-            return
-    pytest.fail("no seed finds it")
+    finds(lambda seed: Scenario(seed, MANY_RESTORES, changelog=True), 200)

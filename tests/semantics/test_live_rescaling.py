@@ -5,38 +5,24 @@ PENSTOCK_SEEDS=100000 pytest tests/semantics/test_live_rescaling.py -n 2
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import pytest
+from seed_frame import Bug, chunks, finds, name_of, verify
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.jobmanager import rescaling
 from penstock.jobmanager.live_rescale import LiveRescale
-from penstock.runtime.subtask import Subtask
+from penstock.runtime.barriers import Barriers
 from penstock.testing import live_rescales
 from penstock.testing.faults import FaultRates
 from penstock.testing.live_rescales import LiveRescaleScenario
 
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "200"))
-CHUNK = 25
 MANY_FAULTS = FaultRates(expiry=0.02, manifest_error=0.1, crash=0.002, budget=20)
 
 
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures on purpose need not be logged."""
-    caplog.set_level("CRITICAL", logger="penstock")
-
-
-@pytest.mark.timeout(CHUNK * 20)
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_every_record_counts_once_whatever_changes_meanwhile(first: int) -> None:
-    for seed in range(first, min(first + CHUNK, SEEDS)):
-        try:
-            LiveRescaleScenario(seed).run().verify()
-        except Exception as error:
-            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+def test_every_record_counts_once_whatever_changes_meanwhile(seeds: range) -> None:
+    verify(LiveRescaleScenario, seeds, "live-rescale")
 
 
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
@@ -56,14 +42,14 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
 
 
 def a_subtask_that_was_held_never_goes_on(patch: pytest.MonkeyPatch) -> None:
-    abort = Subtask.abort
+    abort = Barriers.abort
 
-    def forget(self: Subtask, checkpoint: int) -> None:
-        suspended = self._suspended
+    def forget(self: Barriers, checkpoint: int) -> None:
+        suspended = self.suspended
         abort(self, checkpoint)
-        self._suspended = suspended
+        self.suspended = suspended
 
-    patch.setattr(Subtask, "abort", forget)
+    patch.setattr(Barriers, "abort", forget)
 
 
 def checkpoints_wait_for_subtasks_that_are_gone(patch: pytest.MonkeyPatch) -> None:
@@ -90,17 +76,7 @@ def keyed_state_of_the_same_index_only(patch: pytest.MonkeyPatch) -> None:
         keyed_state_of_the_same_index_only,
     ],
 )
-def test_some_seed_finds_the_bug(
-    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_rescales, "MAX_TICKS", 60_000)
     bug(monkeypatch)
-    for seed in range(300):
-        try:
-            found = LiveRescaleScenario(seed, MANY_FAULTS).run().problems()
-        except Exception as error:
-            found = [f"{type(error).__name__}: {error}"]
-        if found:
-            print(f"seed {seed}: {found[0][:300]}")
-            return
-    pytest.fail("no seed found it")
+    finds(lambda seed: LiveRescaleScenario(seed, MANY_FAULTS), 300)

@@ -7,12 +7,11 @@ The programs and faults are those of `test_simulation`, with barriers that overt
 
 from __future__ import annotations
 
-import os
 from collections import Counter, deque
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from seed_frame import Bug, chunks, finds, name_of, verify
 
 from penstock.common import Configuration
 from penstock.network.elements import Barrier
@@ -26,32 +25,13 @@ from penstock.runtime.stepping import Stepping
 from penstock.testing import local_environment, simulator
 from penstock.testing.event_programs import EventCase
 from penstock.testing.faults import FaultRates
-from penstock.testing.scenarios import Scenario
-
-SEEDS = int(os.environ.get("PENSTOCK_SEEDS", "400"))
-CHUNK = 25
-MANY_RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.002, budget=10)
+from penstock.testing.scenarios import MANY_RESTORES, Scenario, unaligned_scenario
 
 
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Failures on purpose need not be logged."""
-    caplog.set_level("CRITICAL", logger="penstock")
-
-
-def rates_of(seed: int) -> FaultRates | None:
-    """Every other seed has many restores, the rest what it has anyway."""
-    return MANY_RESTORES if seed % 2 else None
-
-
-@pytest.mark.timeout(CHUNK * 20)
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_every_seed_gives_the_result_of_the_model(first: int) -> None:
-    for seed in range(first, min(first + CHUNK, SEEDS)):
-        try:
-            Scenario(seed, rates_of(seed), unaligned=True).run().verify()
-        except Exception as error:
-            pytest.fail(f"seed {seed}: {type(error).__name__}: {str(error)[:2000]}")
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("seeds", chunks(400), ids=name_of)
+def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
+    verify(unaligned_scenario, seeds, "unaligned")
 
 
 def test_the_seeds_restore_what_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,11 +83,10 @@ def test_event_time_goes_on_where_it_was() -> None:
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, Patch] = {}
+BUGS: dict[str, Bug] = {}
 
 
-def bug(patch: Patch) -> Patch:
+def bug(patch: Bug) -> Bug:
     BUGS[patch.__name__] = patch
     return patch
 
@@ -210,15 +189,7 @@ def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPat
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     BUGS[name](monkeypatch)
-    for seed in range(300):
-        try:
-            found = Scenario(seed, MANY_RESTORES, unaligned=True).run().problems()
-        except Exception as error:
-            found = [f"{type(error).__name__}: {error}"]
-        if found:
-            print(f"seed {seed}: {found[0][:300]}")
-            return
-    pytest.fail("no seed found it")
+    finds(lambda seed: Scenario(seed, MANY_RESTORES, unaligned=True), 300)
 
 
 def test_some_seed_finds_watermarks_that_are_restored_before_their_records(

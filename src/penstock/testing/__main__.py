@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
+from penstock.testing.changes import ChangeScenario
+from penstock.testing.live_rescales import LiveRescaleScenario
 from penstock.testing.rescales import RescaleScenario
-from penstock.testing.scenarios import Scenario, UpkeepScenario, replay
+from penstock.testing.scenarios import (
+    Scenario,
+    UpkeepScenario,
+    changelog_scenario,
+    replay,
+    unaligned_scenario,
+)
 from penstock.testing.stops import StopScenario
 from penstock.testing.sweeps import SweepScenario
 from penstock.testing.takeovers import TakeoverScenario
 
-_KINDS: dict[str, type[Scenario]] = {
+_KINDS: dict[str, Callable[[int], Scenario]] = {
     "plain": Scenario,
     "upkeep": UpkeepScenario,
     "takeover": TakeoverScenario,
     "rescale": RescaleScenario,
     "stop": StopScenario,
     "sweep": SweepScenario,
+    "change": ChangeScenario,
+    "live-rescale": LiveRescaleScenario,
+    "unaligned": unaligned_scenario,
+    "changelog": changelog_scenario,
 }
 
 

@@ -276,6 +276,19 @@ def _rates(rng: random.Random) -> FaultRates:
 log = logging.getLogger(__name__)
 
 
+MANY_RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.002, budget=10)
+
+
+def unaligned_scenario(seed: int) -> Scenario:
+    """A job with unaligned checkpoints; every other seed restores many times."""
+    return Scenario(seed, MANY_RESTORES if seed % 2 else None, unaligned=True)
+
+
+def changelog_scenario(seed: int) -> Scenario:
+    """A job with a changelog; every other seed restores many times."""
+    return Scenario(seed, MANY_RESTORES if seed % 2 else None, changelog=True)
+
+
 def replay(scenario: Scenario) -> int:
     """Run a scenario with all its log, and tell its story; 1 if something was wrong."""
     logging.basicConfig(level=logging.WARNING, format="  log: %(message)s")
