@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from penstock.checkpoint.handles import SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.checkpoint.store import CheckpointStore
 from penstock.cli.main import penstock, run
 from penstock.cli.state_text import text_of
@@ -28,9 +30,11 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.errors import CheckpointError
 from penstock.inspection.catalog import Catalog, StateInfo
 from penstock.inspection.lookup import Lookup, candidates
 from penstock.inspection.shapes import shape_of
+from penstock.state_api import SavepointWriter
 from penstock.testing import local_environment
 
 KEPT = str(Path(__file__).parent / "kept" / "savepoint-1")
@@ -297,3 +301,13 @@ def test_what_is_shown_can_be_stored_again(
     shape = shape_of(kind, type_info)
     assert shape.store is not None
     assert shape.store(shape.type_info.to_internal_type(shape.show(stored))) == stored
+
+
+def test_an_unaligned_checkpoint_is_no_beginning_of_a_savepoint(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path.as_uri(), "job").claim()
+    handle = SegmentHandle.of(store.write_segment("1-1-0-channels", b"x"), b"x", range(-1, 0))
+    subtask = SubtaskSnapshot(False, 0, {}, in_flight=(handle,))
+    vertex = VertexSnapshot("V", 1, 128, (subtask,))
+    store.complete(CheckpointMetadata("job", 1, 1, 0, {"u": vertex}, {}, {}))
+    with pytest.raises(CheckpointError, match="unaligned checkpoint with records under way"):
+        SavepointWriter.from_existing_savepoint(str(tmp_path / "job" / "chk-1"))

@@ -67,6 +67,11 @@ class Catalog:
         saved = saved_operators(snapshot.metadata)
         return Catalog(snapshot, {uid: _operator(snapshot, op) for uid, op in saved.items()})
 
+    def has_records_under_way(self) -> bool:
+        """Whether it is an unaligned checkpoint: not all that it holds is state of operators."""
+        vertices = self.snapshot.metadata.vertices.values()
+        return any(subtask.in_flight for vertex in vertices for subtask in vertex.subtasks)
+
     def operator(self, uid: str) -> OperatorInfo:
         """The operator with this uid; StateError lists those that there are."""
         found = self.operators.get(uid)

@@ -91,9 +91,15 @@ class SavepointWriter:
         """One that holds what a savepoint or a retained checkpoint holds, which stays as it is.
 
         What it has of sources and of output goes with it. The numbers are for operators that
-        are added.
+        are added. CheckpointError for an unaligned checkpoint with records under way.
         """
-        return SavepointWriter(Catalog.open(path), max_parallelism, parallelism)
+        catalog = Catalog.open(path)
+        if catalog.has_records_under_way():
+            raise CheckpointError(
+                f"{path} is an unaligned checkpoint with records under way, and those are no "
+                "operator's state: take a savepoint of the job, and begin with that"
+            )
+        return SavepointWriter(catalog, max_parallelism, parallelism)
 
     def with_keyed_state(
         self,
