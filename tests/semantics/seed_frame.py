@@ -8,12 +8,14 @@ More seeds than CI has time for:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from penstock.testing.scenarios import Scenario
 
+_MISTAKES = re.compile("AttributeError|NameError|TypeError|ImportError")
 MakeScenario = Callable[[int], Scenario]
 Bug = Callable[[pytest.MonkeyPatch], None]
 
@@ -50,5 +52,7 @@ def finds(make: MakeScenario, seeds: int) -> str:
             found = [f"{type(error).__name__}: {error}"]
         if found:
             print(f"seed {seed}: {found[0][:300]}")
+            mistakes = _MISTAKES.findall(found[0])
+            assert not mistakes, f"the planted bug does not fit the code any more: {found[0]}"
             return found[0]
     pytest.fail(f"{seeds} seeds did not find it")

@@ -17,7 +17,6 @@ from seed_frame import Bug, finds
 import penstock.jobmanager.recovery as recovery
 import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
-import penstock.runtime.operators as operators
 import penstock.runtime.output as output
 import penstock.state.compaction as compaction
 import penstock.state.operator_state as operator_state
@@ -27,6 +26,7 @@ from penstock.connectors.generator import _GeneratorReader
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.results import ResultGate
 from penstock.network.frames import FrameKind
+from penstock.runtime import ends
 from penstock.runtime.ends import RuntimeSink
 from penstock.runtime.gate import InputGate
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
@@ -254,7 +254,7 @@ def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
 @bug
 def output_of_aborted_checkpoints_is_dropped(patch: pytest.MonkeyPatch) -> None:
     def cut(self: RuntimeSink, checkpoint: int) -> OperatorCut:
-        prepared = operators._Prepared(self.writer.prepare_commit())
+        prepared = ends._Prepared(self.writer.prepare_commit())
         return OperatorCut(self.node.uid, checkpoint, prepare=prepared.finish)
 
     patch.setattr(RuntimeSink, "cut", cut)
