@@ -38,6 +38,7 @@ from penstock.runtime.subtask import Subtask
 from penstock.state.entries import decode_entries
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import HashMapListState, HashMapValueState
+from penstock.state.marks import mark_of
 from penstock.state.operator_state import OperatorStateBackend
 from penstock.state.timers import TimerQueue
 from penstock.testing import simulator
@@ -156,7 +157,7 @@ def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
 
     def cut(self: RuntimeKeyedFunction, checkpoint: int) -> OperatorCut:
         made = original(self, checkpoint)
-        self.state.confirm(checkpoint)
+        self.state.confirm(mark_of(checkpoint))
         return made
 
     patch.setattr(RuntimeKeyedFunction, "cut", cut)
@@ -293,13 +294,7 @@ def recovery_does_not_commit_again(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> None:
-    original = ResultGate.emitted
-
-    def emitted(self: ResultGate, message: Any) -> None:
-        self._completed = 0
-        original(self, message)
-
-    patch.setattr(ResultGate, "emitted", emitted)
+    patch.setattr(ResultGate, "restarted", lambda self: None)
 
 
 LOSSY = FaultRates(lost_frame=0.003, budget=3)
@@ -340,4 +335,6 @@ class Unswept(Scenario):
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     BUGS[name](monkeypatch)
-    finds(lambda seed: Unswept(seed, RATES.get(name)), MOST_SEEDS)
+    # Unaligned checkpoints and the changelog have planted bugs of their own.
+    rates = RATES.get(name)
+    finds(lambda seed: Unswept(seed, rates, unaligned=False, changelog=False), MOST_SEEDS)

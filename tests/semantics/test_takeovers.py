@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from seed_frame import Bug, chunks, finds, name_of, verify
 
+from penstock.checkpoint import lineage
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.store import CheckpointStore
 from penstock.connectors import file_sink
-from penstock.jobmanager import job
 from penstock.testing import takeovers
 from penstock.testing.faults import FaultRates
 from penstock.testing.takeovers import Fate, TakeoverScenario
@@ -44,7 +44,7 @@ def nobody_notes_where_it_begins(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_driver_counts_its_attempts_from_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(job, "attempts_before", lambda generation: 0)
+    patch.setattr(lineage, "attempts_before", lambda generation: 0)
 
 
 def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from penstock.testing.local_environment import LocalEnvironment
 
 BACKEND = "state.backend.type"
 NUMBERS = 1500
+MANY = 20 * NUMBERS
+"""So many that a job is still at it when a test has seen what it waits for."""
 
 
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
@@ -50,16 +52,16 @@ def test_two_jobs_from_one_savepoint_run_side_by_side() -> None:
 
 def test_a_job_goes_back_in_time() -> None:
     with environment() as env:
-        job = totals(env, NUMBERS)
+        job = totals(env, MANY)
         after_some(job, 1)
         older = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
         after_some(job, job.progress().completed_checkpoints + 2)
         newer = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
         job.get_job_execution_result().result(60)
         for path, out in ((newer, "onward"), (older, "again")):
-            totals(env, NUMBERS, 2, path, out).get_job_execution_result().result(60)
+            totals(env, MANY, 2, path, out).get_job_execution_result().result(60)
         onward, again = written(env, "onward"), written(env, "again")
-        assert sorted(written(env) + onward) == expected(NUMBERS)
+        assert sorted(written(env) + onward) == expected(MANY)
         assert len(again) > len(onward), "it begins earlier"
         assert set(again) > set(onward), "and comes to the same end"
 
