@@ -17,8 +17,9 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs
 # LONG=1 also runs the tests marked `long`.
 PYTEST := $(PY) -m pytest $(if $(LONG),--long)
 # Tests without Spark run side by side; tests that own a Spark session or kill processes do not.
-# Those depend on when a machine gives processes their turn: one that fails is tried once more, and
-# the summary names it as rerun. Tests that one seed decides get no second try.
+# Some depend on when a machine gives threads and processes their turn: a test that fails is tried
+# once more, and the summary names it as rerun. What a seed decides fails again.
+RERUN := --reruns 1 -r fEsR
 PARALLEL_TESTS := $(wildcard tests/unit tests/semantics tests/compat)
 SERIAL_TESTS   := $(wildcard tests/spark tests/faults tests/integration)
 
@@ -36,8 +37,8 @@ demo-kafka: $(KAFKA) ## run the demo with a real Kafka broker
 	@$(PY) examples/demo_kafka.py
 
 test: lint ## lint, types and all tests (LONG=1: also the long ones)
-	$(PYTEST) $(PARALLEL_TESTS) -n 2 --dist worksteal
-	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS) --reruns 1 -r fEsR)
+	$(PYTEST) $(PARALLEL_TESTS) $(RERUN) -n 2 --dist worksteal
+	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS) $(RERUN))
 
 check: lint ## lint, types and unit tests: run this before a commit
 	$(PYTEST) tests/unit

@@ -6,15 +6,12 @@ from collections import Counter
 from pathlib import PurePath
 
 import pytest
-from totals_job import KEYS, after_some, environment, expected, stopped, totals, written
+from totals_job import KEYS, NUMBERS, after_some, environment, expected, stopped, totals, written
 
 from penstock.common.keys import groups_of_subtask
 from penstock.testing.local_environment import LocalEnvironment
 
 BACKEND = "state.backend.type"
-NUMBERS = 1500
-MANY = 20 * NUMBERS
-"""So many that a job is still at it when a test has seen what it waits for."""
 
 
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
@@ -52,16 +49,16 @@ def test_two_jobs_from_one_savepoint_run_side_by_side() -> None:
 
 def test_a_job_goes_back_in_time() -> None:
     with environment() as env:
-        job = totals(env, MANY)
+        job = totals(env, NUMBERS)
         after_some(job, 1)
         older = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
         after_some(job, job.progress().completed_checkpoints + 2)
         newer = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
         job.get_job_execution_result().result(60)
         for path, out in ((newer, "onward"), (older, "again")):
-            totals(env, MANY, 2, path, out).get_job_execution_result().result(60)
+            totals(env, NUMBERS, 2, path, out).get_job_execution_result().result(60)
         onward, again = written(env, "onward"), written(env, "again")
-        assert sorted(written(env) + onward) == expected(MANY)
+        assert sorted(written(env) + onward) == expected(NUMBERS)
         assert len(again) > len(onward), "it begins earlier"
         assert set(again) > set(onward), "and comes to the same end"
 

@@ -9,6 +9,7 @@ import pytest
 from totals_job import (
     BELOW,
     KEYS,
+    NUMBERS,
     after_some,
     as_line,
     environment,
@@ -37,29 +38,29 @@ def env() -> Iterator[LocalEnvironment]:
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
 def test_a_job_stops_and_goes_on_at_another_parallelism(parallelism: int) -> None:
     with environment() as env:
-        job = totals(env, 1500)
+        job = totals(env, NUMBERS)
         after_some(job)
         path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
         job.get_job_execution_result().result(60)
         before = written(env)
-        assert 0 < len(before) < 1500, "what lies before the savepoint is committed"
-        totals(env, 1500, parallelism, path).get_job_execution_result().result(60)
+        assert 0 < len(before) < NUMBERS, "what lies before the savepoint is committed"
+        totals(env, NUMBERS, parallelism, path).get_job_execution_result().result(60)
         assert env.simulation.restored
-        assert written(env) == expected(1500)
+        assert written(env) == expected(NUMBERS)
 
 
 def test_a_savepoint_commits_nothing_and_the_job_goes_on(env: LocalEnvironment) -> None:
-    job = totals(env, 1500)
+    job = totals(env, NUMBERS)
     after_some(job)
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
     assert open_snapshot(path).metadata.committables.get("files") is not None
     job.get_job_execution_result().result(60)
-    assert written(env) == expected(1500)
+    assert written(env) == expected(NUMBERS)
     assert path.startswith(f"{env.storage}/savepoints/savepoint-")
 
 
 def test_a_savepoint_is_whole_in_itself_and_may_be_moved(env: LocalEnvironment) -> None:
-    job = totals(env, 1500)
+    job = totals(env, NUMBERS)
     after_some(job)
     path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
     job.get_job_execution_result().result(60)
@@ -69,22 +70,23 @@ def test_a_savepoint_is_whole_in_itself_and_may_be_moved(env: LocalEnvironment) 
         files["/elsewhere/mine" + name.removeprefix(folder)] = files.pop(name)
     assert not any(name.startswith(("/checkpoints", "/savepoints")) for name in files)
     moved = f"{env.storage}/elsewhere/mine"
-    totals(env, 1500, 3, moved).get_job_execution_result().result(60)
-    assert written(env) == expected(1500)
+    totals(env, NUMBERS, 3, moved).get_job_execution_result().result(60)
+    assert written(env) == expected(NUMBERS)
 
 
 def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment) -> None:
-    job = totals(env, 1500)
+    job = totals(env, NUMBERS)
     after_some(job)
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
     job.get_job_execution_result().result(60)
     for parallelism, out in ((1, "a"), (3, "b")):
-        totals(env, 1500, parallelism, path, out).get_job_execution_result().result(60)
+        totals(env, NUMBERS, parallelism, path, out).get_job_execution_result().result(60)
     # Each goes on where the savepoint was, and ends where the others end.
     assert written(env, "a") == written(env, "b")
-    assert 0 < len(written(env, "a")) < 1500
-    assert set(expected(1500)) >= set(written(env, "a")) >= {f"{1499 % KEYS} {1 + 1499 // KEYS}"}
-    assert written(env) == expected(1500)
+    assert 0 < len(written(env, "a")) < NUMBERS
+    last = NUMBERS - 1
+    assert set(expected(NUMBERS)) >= set(written(env, "a")) >= {f"{last % KEYS} {1 + last // KEYS}"}
+    assert written(env) == expected(NUMBERS)
 
 
 def test_what_only_a_savepoint_covers_outlives_the_job(env: LocalEnvironment) -> None:
@@ -164,7 +166,7 @@ def test_drained_every_timer_fires_before_the_job_ends() -> None:
 
 
 def test_a_savepoint_that_fails_leaves_the_job_running(env: LocalEnvironment) -> None:
-    job = totals(env, 1500)
+    job = totals(env, NUMBERS)
     env.filesystem.create = _refusing(  # type: ignore[method-assign]
         "/savepoints/", env.filesystem.create
     )
@@ -175,7 +177,7 @@ def test_a_savepoint_that_fails_leaves_the_job_running(env: LocalEnvironment) ->
         job.stop_with_savepoint(False, directory).result(60)
     job.get_job_execution_result().result(60)
     assert job.progress().restarts == 0
-    assert written(env) == expected(1500)
+    assert written(env) == expected(NUMBERS)
 
 
 def _refusing(where: str, create: Callable[[str, bytes], bool]) -> Any:
@@ -198,15 +200,15 @@ def test_disposing_leaves_nothing(env: LocalEnvironment) -> None:
 def test_what_is_claimed_is_the_jobs_own(env: LocalEnvironment) -> None:
     path = stopped(env)
     claim = {"execution.state-recovery.claim-mode": "CLAIM"}
-    totals(env, 1500, 3, path, **claim).get_job_execution_result().result(60)
-    assert written(env) == expected(1500)
+    totals(env, NUMBERS, 3, path, **claim).get_job_execution_result().result(60)
+    assert written(env) == expected(NUMBERS)
     assert not any(name.startswith("/savepoints") for name in env.filesystem.files)
 
 
 def test_what_is_not_claimed_stays(env: LocalEnvironment) -> None:
     path = stopped(env)
     before = {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
-    totals(env, 1500, 3, path).get_job_execution_result().result(60)
+    totals(env, NUMBERS, 3, path).get_job_execution_result().result(60)
     assert before == {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
 
 
@@ -214,7 +216,7 @@ def test_a_damaged_savepoint_is_refused(env: LocalEnvironment) -> None:
     path = stopped(env)
     name = next(n for n in env.filesystem.files if n.startswith("/savepoints") and "shared" in n)
     env.filesystem.files[name] = env.filesystem.files[name][:-1]
-    job = totals(env, 1500, 2, path)
+    job = totals(env, NUMBERS, 2, path)
     with pytest.raises(JobFailedError) as failed:
         job.get_job_execution_result().result(60)
     assert isinstance(failed.value.__cause__, CorruptCheckpointError)
@@ -225,10 +227,10 @@ def test_a_damaged_savepoint_is_refused(env: LocalEnvironment) -> None:
 def test_a_savepoint_of_one_backend_is_restored_by_another(first: str, second: str) -> None:
     key = "state.backend.type"
     with environment() as env:
-        job = totals(env, 1500, **{key: first})
+        job = totals(env, NUMBERS, **{key: first})
         after_some(job)
         path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
         job.get_job_execution_result().result(60)
-        totals(env, 1500, 3, path, **{key: second}).get_job_execution_result().result(60)
+        totals(env, NUMBERS, 3, path, **{key: second}).get_job_execution_result().result(60)
         assert env.simulation.restored
-        assert written(env) == expected(1500)
+        assert written(env) == expected(NUMBERS)

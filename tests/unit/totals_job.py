@@ -12,6 +12,8 @@ from penstock.testing import local_environment
 from penstock.testing.local_environment import LocalEnvironment
 
 BELOW = "execution.checkpointing."
+NUMBERS = 10_000
+"""So many that a job is still at it when a test has seen what it waits for."""
 KEYS = 7
 
 
@@ -70,7 +72,7 @@ def after_some(job: Any, checkpoints: int = 2) -> None:
 
 def stopped(env: LocalEnvironment) -> str:
     """A savepoint with which a job was stopped before its end."""
-    job = totals(env, 1500)
+    job = totals(env, NUMBERS)
     after_some(job)
     path: str = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
     job.get_job_execution_result().result(60)
