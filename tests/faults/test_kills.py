@@ -143,8 +143,8 @@ def cut_short(manifest: Path) -> None:
 
 def alter(manifest: Path) -> None:
     text = manifest.read_text()
-    assert '"next": ' in text, "the position of the source"
-    manifest.write_text(text.replace('"next": ', '"next": 1'))
+    assert '"next":' in text, "the position of the source"
+    manifest.write_text(text.replace('"next":', '"next":1'))
 
 
 @pytest.mark.timeout(120)
