@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ from penstock.testing import FaultRates, local_environment
 from penstock.testing.event_programs import KINDS, EventCase
 
 CASES = 264
+MANY_CASES = int(os.environ.get("PENSTOCK_CASES", "2004"))
+"""Without faults they are quick: PENSTOCK_CASES=100000 for a longer run."""
 FAULTS = FaultRates(
     crash=0.001, crash_soon=0.3, storage_error=0.003, expiry=0.001, slow=0.003, budget=4
 )
@@ -39,7 +42,7 @@ def run(case: EventCase, seed: int, faults: FaultRates | bool, **settings: str) 
 
 @pytest.mark.parametrize("batch", range(12))
 def test_the_answer_is_that_of_a_plain_loop(batch: int) -> None:
-    for seed in range(batch, CASES, 12):
+    for seed in range(batch, MANY_CASES, 12):
         case = EventCase.random(seed)
         assert run(case, seed, False) == case.answer(), (seed, case)
 
