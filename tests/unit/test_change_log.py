@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from penstock.checkpoint.handles import SegmentHandle
-from penstock.common import Configuration
+from penstock.checkpoint.orphans import LOGGED
+from penstock.checkpoint.store import CheckpointStore
+from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
+from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.segment_chain import ChainSettings, Handles, SegmentChain
+from penstock.state.descriptors import ValueStateDescriptor
+from penstock.state.hashmap import HashMapBackend
+from penstock.state.kinds import KeyContext
 from penstock.state.marks import mark_of
+from penstock.state.segments import Origin
 
 
 def handles(*names: str) -> Handles:
@@ -50,6 +62,40 @@ def test_only_what_a_checkpoint_refers_to_is_merged(chain: SegmentChain) -> None
     chain.stored(mark_of(2), handles("full", "log-1", "log-2", "delta-2"))
     assert chain.confirm(mark_of(2))
     assert chain.begin_compaction() is not None
+
+
+class Later:
+    """Does work off the loop when it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+        self.waiting.append(lambda: done(work(), None))
+
+
+@pytest.mark.parametrize(("cut_meanwhile", "counts"), [(False, True), (True, False)])
+def test_a_piece_that_a_checkpoint_overtakes_is_let_go(
+    chain: SegmentChain, tmp_path: Path, cut_meanwhile: bool, counts: bool
+) -> None:
+    context = KeyContext()
+    backend = HashMapBackend(context, 4)
+    state = backend.get_state(ValueStateDescriptor("count", Types.LONG()))
+    node = SimpleNamespace(uid="uid", name="operator")
+    parts = {"node": node, "chain": chain, "state": backend, "origin": Origin()}
+    operator: Any = SimpleNamespace(**parts, groups=range(4))
+    io, epoch = Later(), [2]
+    store = CheckpointStore(tmp_path.as_uri(), "job")
+    log = ChangeLog(operator, store, io, lambda: epoch[0], lambda e: f"1-{e}-0-a")
+    log.write()
+    assert not io.waiting, "nothing has changed"
+    context.key = "a"
+    state.update(1)
+    log.write()
+    epoch[0] += cut_meanwhile
+    io.waiting.pop()()
+    logged = [handle.path for handle in chain.base() if LOGGED in handle.path]
+    assert logged == (["shared/1-2-0-a-log-1"] if counts else [])
 
 
 def refused(**settings: str) -> str:

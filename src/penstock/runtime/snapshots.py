@@ -11,6 +11,7 @@ from penstock.checkpoint.channel_state import IN_FLIGHT, encode_in_flight
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
+from penstock.common.clock import has_come
 from penstock.common.keys import NO_GROUP
 from penstock.errors import StateError, StorageError
 from penstock.graph.execution_graph import SubtaskId
@@ -75,12 +76,11 @@ class Snapshots:
         """Which checkpoint will cover what is written now: this one or a later."""
         self._logs: list[ChangeLog] = []
         self._log_every_ms = changelog_ms or 0
-        self.log_at_ms: int | None = None
-        """When the next pieces of the changelog are due; None: there is none."""
+        self._log_at_ms: int | None = None
         if changelog_ms is not None and store is not None:
             self._logs = [self._log(o) for o in operators if isinstance(o, RuntimeKeyedFunction)]
         if self._logs:
-            self.log_at_ms = environment.clock.now_ms() + self._log_every_ms
+            self._log_at_ms = environment.clock.now_ms() + self._log_every_ms
 
     def _log(self, operator: RuntimeKeyedFunction) -> ChangeLog:
         assert self._store is not None
@@ -95,8 +95,8 @@ class Snapshots:
 
     def log_changes(self, now_ms: int) -> None:
         """Write what changed into the changelog if that is due; call between two records."""
-        if self.log_at_ms is not None and now_ms >= self.log_at_ms:
-            self.log_at_ms = now_ms + self._log_every_ms
+        if has_come(self._log_at_ms, self._log_every_ms, now_ms):
+            self._log_at_ms = now_ms + self._log_every_ms
             for log in self._logs:
                 log.write()
 
