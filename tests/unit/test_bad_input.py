@@ -276,3 +276,18 @@ def test_a_lambda_that_makes_a_generator(build):
     error = failure(build)
     assert error.code == "RECORD"
     assert "generator" in str(error) and "in operator" in str(error)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda stream: stream.filter(lambda word: (letter == "z" for letter in word)),
+        lambda stream: stream.key_by(len).reduce(lambda a, b: (each for each in (a, b))),
+    ],
+    ids=["filter", "reduce"],
+)
+def test_a_lambda_that_makes_a_generator_in_place_of_a_value(build):
+    error = failure(build)
+    assert error.code == "RESULT_SHAPE"
+    assert "a generator was returned where a value is expected" in str(error)
+    assert "in operator" in str(error) and "any()" in str(error)

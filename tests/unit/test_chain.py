@@ -44,12 +44,14 @@ def test_a_chain_is_one_loop_without_a_call_of_ours(cluster):
         def process(values):
             for v0 in values:
                 v1 = f_2(v0)
-                if f_3(v1):
-                    r2 = f_4(v1)
-                    if r2 is None: r2 = ()
-                    elif r2.__class__ in wrong_shapes: refuse(r2)
-                    for v3 in r2:
-                        write_5(v3)
+                r2 = f_3(v1)
+                if r2:
+                    if r2 is not True: refuse_generator(r2)
+                    r3 = f_4(v1)
+                    if r3 is None: r3 = ()
+                    elif r3.__class__ in wrong_shapes: refuse(r3)
+                    for v4 in r3:
+                        write_5(v4)
             return
             yield
     """)

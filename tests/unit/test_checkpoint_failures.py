@@ -156,7 +156,7 @@ def test_two_jobs_with_one_id_in_one_session_the_second_is_refused(tmp_path: Pat
         env._configuration.set_string(BELOW + "dir", str(tmp_path))
         env.from_collection([1]).print()
         job = env._assemble("one", "the-id")
-    dispatcher = Dispatcher(ResourceManager(_NoCluster(), lambda *args: None))
+    dispatcher = Dispatcher(ResourceManager(_NoCluster(), lambda *args: None, lambda *args: None))
     runner = dispatcher.submit(job, _NoListener())
     with pytest.raises(ProgramError, match="a job with id the-id is already running here"):
         dispatcher.submit(job, _NoListener())

@@ -240,7 +240,7 @@ def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     from penstock.datastream.controlled import serve
     from penstock.jobmanager.dispatcher import Dispatcher
     from penstock.jobmanager.resource_manager import ResourceManager
-    from penstock.runtime.slot_process import slot_main
+    from penstock.runtime.slot_process import slot_main, warm_up
     from penstock.spark.launcher import SparkLauncher
     from penstock.spark.session import session_for
 
@@ -250,7 +250,7 @@ def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     with _dispatchers_lock:
         key = id(session.sparkContext)
         if key not in _dispatchers:
-            resources = ResourceManager(SparkLauncher(session), slot_main)
+            resources = ResourceManager(SparkLauncher(session), slot_main, warm_up)
             _dispatchers[key] = (resources, Dispatcher(resources))
         serve(_jobs)
         return _dispatchers[key][1]

@@ -39,12 +39,11 @@ class JobMasterEnvironment(Protocol):
         """Start the slots of `job`; `JobMaster.launch_ended` is called when they have ended."""
         ...
 
-    def check_capacity(
-        self, slots: int, held: int, done: Callable[[Exception | None], None]
-    ) -> None:
-        """Find out whether `slots` slots could start, were `held` of the job's own given back.
+    def prepare_launch(self, job: Job, held: int, done: Callable[[Exception | None], None]) -> None:
+        """Find out whether the slots of `job` could start, were `held` of its own given back.
 
-        `done` is called later, on the JobMaster's thread, with the reason if they could not.
+        If they could, the processes of those that it has not got yet are made ready. `done` is
+        called later, on the JobMaster's thread, with the reason if they could not.
         """
         ...
 

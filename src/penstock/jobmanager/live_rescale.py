@@ -4,6 +4,9 @@
       |                            |                                     |
       +---- refused: it runs on <--+                                     +--> goes back, and runs on
 
+While the job still runs, the processes that it will have more of are started, so that they have
+imported the program when it stands still.
+
 A checkpoint behind which nothing more is processed, and no state of which is written anew: what it
 costs is what changed since the last one. The new slots restore it by key groups. Until every one
 of them runs, the old layout is what the job goes back to, from the same checkpoint: there is
@@ -89,9 +92,11 @@ class LiveRescale:
                 self._begin(request)
 
     def _begin(self, request: RescaleRequest) -> None:
-        held = self._master.job.graph.slots
-        self._environment.check_capacity(
-            request.graph.slots, held, lambda error: self._checked(request, error)
+        before = self._master.job
+        self._environment.prepare_launch(
+            replace(before, graph=request.graph),
+            before.graph.slots,
+            lambda error: self._prepared(request, error),
         )
 
     def _refusal(self) -> str | None:
@@ -103,7 +108,7 @@ class LiveRescale:
             return "it is about to stop"
         return self._master.hindrance()
 
-    def _checked(self, request: RescaleRequest, error: Exception | None) -> None:
+    def _prepared(self, request: RescaleRequest, error: Exception | None) -> None:
         """Whether there are cores is known; an attempt that failed meanwhile begins again."""
         if self._request is not request or not self._master.runs_now():
             return

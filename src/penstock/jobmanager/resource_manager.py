@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
 
+log = logging.getLogger(__name__)
+
+SlotEntry = Callable[[int, str, bytes], None]
 OnEnd = Callable[["BaseException | None"], None]
+
+
+_WARM_UP_SECONDS = 10.0
+"""What takes longer is not waited for."""
 
 
 class ResourceManager:
     """Starts slots through a launcher, without making its callers wait."""
 
-    def __init__(self, launcher: SlotLauncher, entry: Callable[[int, str, bytes], None]) -> None:
+    def __init__(self, launcher: SlotLauncher, entry: SlotEntry, warm_up: SlotEntry) -> None:
+        """`entry` is what a slot runs; `warm_up`, given its program, prepares a process for it."""
         self._launcher = launcher
         self._entry = entry
+        self._warm_up = warm_up
 
     def host(self) -> str:
         """The address of this driver that slots can reach."""
         return self._launcher.host()
 
-    def check_capacity(self, slots: int, held: int) -> None:
-        """NotEnoughSlotsError unless `slots` could start once `held` are given back; slow."""
+    def prepare_slots(self, job: Job, held: int, program: bytes) -> None:
+        """NotEnoughSlotsError unless the job's slots could start once `held` are given back; slow.
+
+        For those beyond the ones that are given back, processes are warmed up: a cluster keeps
+        them for the launch to come.
+        """
+        slots = job.graph.slots
         self._launcher.check_capacity(slots, held)
+        if slots > held:
+            self._warm(
+                SlotLaunch(
+                    job.id, job.name, 0, slots - held, self._warm_up, program, job.files, job.python
+                )
+            )
+
+    def _warm(self, launch: SlotLaunch) -> None:
+        ended = threading.Event()
+
+        def on_end(error: BaseException | None) -> None:
+            if error is not None:
+                # The launch itself will say so, if that is how it goes.
+                log.debug("processes could not be warmed up: %s", error)
+            ended.set()
+
+        handle = self._launcher.launch(launch, on_end)
+        if not ended.wait(_WARM_UP_SECONDS):
+            handle.cancel()
 
     def start_slots(self, job: Job, launch: int, payload: bytes, on_end: OnEnd) -> PendingLaunch:
         """Check for room and launch, in a thread of its own; `on_end` also hears of refusals."""

@@ -167,8 +167,6 @@ class JobRunner:
 
     def launch(self, launch: int, job: Job) -> None:
         server = self._server
-        if self._program[0] is not job.graph:
-            self._program = (job.graph, pickle_graph(job.graph))
         payload = SlotPayload(
             job.id,
             launch,
@@ -176,7 +174,7 @@ class JobRunner:
             server.public,
             server.client_public,
             server.client_secret,
-            self._program[1],
+            self._program_of(job),
             job.settings.heartbeat_interval_ms,
             job.timeouts.heartbeat,
         )
@@ -197,19 +195,24 @@ class JobRunner:
         timer.daemon = True
         timer.start()
 
-    def check_capacity(
-        self, slots: int, held: int, done: Callable[[Exception | None], None]
-    ) -> None:
-        def check() -> None:
+    def prepare_launch(self, job: Job, held: int, done: Callable[[Exception | None], None]) -> None:
+        program = self._program_of(job)
+
+        def prepare() -> None:
             refused: Exception | None = None
             try:
-                self._resources.check_capacity(slots, held)
+                self._resources.prepare_slots(job, held, program)
             except Exception as error:
                 refused = error
             self._mail(lambda: done(refused))
 
         # Cores may take a while to become free, and checkpoints must not wait for that.
-        threading.Thread(target=check, name="penstock-capacity", daemon=True).start()
+        threading.Thread(target=prepare, name="penstock-prepare", daemon=True).start()
+
+    def _program_of(self, job: Job) -> bytes:
+        if self._program[0] is not job.graph:
+            self._program = (job.graph, pickle_graph(job.graph))
+        return self._program[1]
 
     def new_keys(self) -> tuple[bytes, bytes]:
         return new_keys()

@@ -6,7 +6,9 @@ Python itself would not need. For ``map -> filter -> key_by`` it reads::
     def process(values):
         for v0 in values:
             v1 = f1(v0)
-            if f2(v1):
+            r2 = f2(v1)
+            if r2:
+                if r2 is not True: refuse_generator(r2)
                 k3 = key3(v1)
                 c3 = route3[k3]
                 b3 = buffers3[c3]
@@ -32,7 +34,7 @@ from typing import Any
 
 from penstock.common.output_tag import OutputTag
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.errors import ProgramError, ResultShapeError
+from penstock.errors import ProgramError
 from penstock.graph.job_graph import JobVertex
 from penstock.graph.operators import (
     CONTEXT_OPERATORS,
@@ -53,6 +55,7 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.async_operator import CallFailed, RuntimeAsync, raise_failed
 from penstock.runtime.chain_emit import Exchange, write_emit
 from penstock.runtime.chain_keyed import write_key, write_reduce, write_tumbling
+from penstock.runtime.chain_shapes import WRONG_SHAPES, refuse_generator, refuse_shape
 from penstock.runtime.chain_stamp import write_after, write_before, write_stamp
 from penstock.runtime.chain_text import ChainText, Place
 from penstock.runtime.ends import RuntimeSink
@@ -64,7 +67,6 @@ from penstock.runtime.operators import RuntimeFunction, RuntimeOperator
 from penstock.runtime.output import Room
 from penstock.runtime.windowing.tumbling import TumblingProcess
 
-_WRONG_SHAPES = frozenset({str, bytes, dict})
 _numbers = itertools.count()
 NO_TIME = "None"
 """The time of a record without a timestamp, as text."""
@@ -133,7 +135,7 @@ class _Writer:
         self._exchanges = exchanges
         self._object_reuse = object_reuse
         self._text = ChainText()
-        self._text.names.update(room=room, wrong_shapes=_WRONG_SHAPES)
+        self._text.names.update(room=room, wrong_shapes=WRONG_SHAPES)
         self._clock = clock
         self._time = NO_TIME
 
@@ -296,7 +298,13 @@ class _Writer:
             # A rich function may keep in its state what it returns.
             self._successors(node, mapped, depth, kept=operator.keyed)
         elif isinstance(operator, FilterOperator):
-            self._text.line(depth, f"if {function}({value}):", node, "filter", value)
+            kept = self._text.variable("r")
+            self._text.line(depth, f"{kept} = {function}({value})", node, "filter", value)
+            self._text.line(depth, f"if {kept}:", node, "filter", value)
+            # What is always true cannot be what was meant.
+            refuse = self._text.constant("refuse_generator", refuse_generator)
+            check = f"if {kept} is not True: {refuse}({kept})"
+            self._text.line(depth + 1, check, node, "check", value)
             self._successors(node, value, depth + 1)
         elif isinstance(operator, FlatMapOperator | CoFlatMapOperator):
             result = self._text.variable("r")
@@ -354,7 +362,7 @@ class _Writer:
             return
         each = self._text.variable("v")
         if not inspect.isgeneratorfunction(function):
-            refuse = self._text.constant("refuse", _refuse)
+            refuse = self._text.constant("refuse", refuse_shape)
             self._text.line(depth, f"if {result} is None: {result} = ()")
             check = f"elif {result}.__class__ in wrong_shapes: {refuse}({result})"
             self._text.line(depth, check, node, "check", record)
@@ -458,10 +466,3 @@ class _Writer:
 
 def _immutable(node: StreamNode) -> bool:
     return node.output_type is not None and node.output_type.is_immutable()
-
-
-def _refuse(result: Any) -> None:
-    raise ResultShapeError(
-        f"a {type(result).__name__} was returned where a list, a generator or None is expected; "
-        "wrap it in a list to emit it as one record"
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from penstock.graph.operators import FunctionOperator, TwoInputOperator
 from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.chain_shapes import LAZY, refuse_generator
 from penstock.runtime.chain_text import ChainText
 from penstock.runtime.windowing.emission import refuse_untimed
 from penstock.runtime.windowing.tumbling import Parts
@@ -46,6 +47,9 @@ def write_reduce(
     text.line(depth, f"if {key} in {entries}:")
     call = f"{reduced} = {function}({entries}[{key}], {value})"
     text.line(depth + 1, call, node, "reduce", value)
+    lazy, refuse = text.constant("lazy", LAZY), text.constant("refuse_generator", refuse_generator)
+    check = f"if {reduced}.__class__ in {lazy}: {refuse}({reduced})"
+    text.line(depth + 1, check, node, "check", value)
     text.line(depth, "else:")
     text.line(depth + 1, f"{reduced} = {value}")
     text.line(depth, f"{entries}[{key}] = {reduced}")

@@ -129,7 +129,7 @@ class SlotHost:
         try:
             transport.connect(dict(message.peers))
             # Unpickled anew for every attempt: functions must not remember the last one.
-            graph = _unpickled(self._program)
+            graph = unpickled(self._program)
             inside = SlotEnvironment(
                 environment.clock,
                 transport,
@@ -194,7 +194,8 @@ class SlotHost:
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
 
 
-def _unpickled(program: bytes) -> ExecutionGraph:
+def unpickled(program: bytes) -> ExecutionGraph:
+    """The program; ProgramError if it needs a module that is not here."""
     try:
         graph: ExecutionGraph = pickle.loads(program)
     except ModuleNotFoundError as error:

@@ -15,7 +15,7 @@ from penstock.common.thread_io import ThreadIo
 from penstock.network.control import ControlClient
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
-from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
+from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
 
 _LONGEST_SLEEP_MS = 1000
 
@@ -23,6 +23,11 @@ _LONGEST_SLEEP_MS = 1000
 def slot_main(slot: int, host: str, payload: bytes) -> None:
     """Run slot `slot` until the JobMaster lets it go."""
     SlotProcess(slot, host, pickle.loads(payload)).run()
+
+
+def warm_up(slot: int, host: str, program: bytes) -> None:
+    """Import what a slot that runs `program` needs: the next task in this process has it."""
+    unpickled(program)
 
 
 class SlotProcess:

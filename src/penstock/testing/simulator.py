@@ -126,10 +126,8 @@ class Simulation:
                 self._kill(key)
         self.master.launch_ended(launch, None)
 
-    def check_capacity(
-        self, slots: int, held: int, done: Callable[[Exception | None], None]
-    ) -> None:
-        enough = self.cores is None or slots <= self.cores
+    def prepare_launch(self, job: Job, held: int, done: Callable[[Exception | None], None]) -> None:
+        enough = self.cores is None or job.graph.slots <= self.cores
         refused = None if enough else NotEnoughSlotsError("simulated: too few cores")
         self.at(self.rng.randrange(0, 50), lambda: done(refused))
 
