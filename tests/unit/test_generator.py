@@ -128,6 +128,15 @@ def test_the_rate_is_kept_over_all_subtasks(rate, parallelism):
     assert made == pytest.approx(60 * rate, rel=0.02, abs=parallelism + 1)
 
 
+def test_a_clock_that_is_set_back_does_not_stop_it():
+    clock = Clock(1_000_000)
+    source = DataGeneratorSource(lambda n: n, rate_per_second=100)
+    [reader] = readers_of(source, 1, clock)
+    assert run_for([reader], clock, 5_000) == pytest.approx(500, abs=2)
+    clock.now -= 3_000
+    assert run_for([reader], clock, 5_000) == pytest.approx(500, abs=2)
+
+
 def test_nothing_is_made_before_it_is_due():
     clock = Clock()
     [reader] = readers_of(DataGeneratorSource(lambda n: n, rate_per_second=10), 1, clock)

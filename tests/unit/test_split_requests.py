@@ -244,3 +244,21 @@ def test_new_partitions_are_found_also_after_a_restore(seed, caplog):
     # What a reader was told is covered is read by nobody again, and in the end that is all.
     assert PartitionReader.told == dict.fromkeys(range(6), 20)
     assert PartitionReader.read_again == []
+
+
+def test_a_reader_is_asked_once_when_to_poll_again(start):
+    source = Found(None, endless=True)
+    running = start(source)
+    reader, clock = source.readers[0], running.clock
+    # Always in a moment, whenever it is asked: that moment must come nevertheless.
+    reader.next_poll_ms = lambda: clock.now + 5
+    reader.wake()
+    running.run()
+    reader.left = ["due"]
+    clock.now += 4
+    assert running.run().collected() == []
+    clock.now += 1
+    assert running.run().collected() == ["due"]
+    reader.left = ["after the clock was set back"]
+    clock.now -= 60_000
+    assert running.run().collected() == ["due", "after the clock was set back"]

@@ -79,7 +79,7 @@ class _GeneratorReader(SourceReader):
         self._rate = rate
         self._clock = clock
         self._splits: list[dict[str, int]] = []
-        self._started_ms = 0
+        self._started_ms = self._seen_ms = 0
         self._emitted = 0
 
     def add_splits(self, splits: list[Plain]) -> None:
@@ -110,7 +110,8 @@ class _GeneratorReader(SourceReader):
         now = self._clock.now_ms()
         due = int((now - self._started_ms) * self._rate / 1000) + 1
         behind = due - self._emitted
-        if behind > self._rate:
+        set_back, self._seen_ms = now < self._seen_ms, now
+        if behind > self._rate or set_back:
             self._started_ms, self._emitted = now, 0
             return 1
         return behind

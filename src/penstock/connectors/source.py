@@ -115,7 +115,10 @@ class SourceReader(ABC):
         """
 
     def next_poll_ms(self) -> int | None:
-        """When polling is worth while again by the clock, after `poll` returned an empty list."""
+        """When polling is worth while again by the clock.
+
+        Asked once, after `poll` returned an empty list.
+        """
         return None
 
     @abstractmethod

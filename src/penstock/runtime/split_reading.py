@@ -31,6 +31,8 @@ class SplitReading:
         self._late: list[tuple[list[Plain] | None, int | None]] = []
         self._wakes = 0
         self._idle_at_wakes: int | None = None
+        self._poll_at_ms: int | None = None
+        self._poll_after_ms = 0
         self._ask_after_ms = ASK_AGAIN_MS
         self.ask_at_ms: int | None = None
         """When to ask for splits again."""
@@ -46,12 +48,11 @@ class SplitReading:
             return False
         if not self._idle():
             return True
-        due = self.next_poll_ms()
-        return due is not None and due <= now_ms
+        return has_come(self._poll_at_ms, self._poll_after_ms, now_ms)
 
     def next_poll_ms(self) -> int | None:
         """When a poll is worth it by the clock alone; None if the reader says by itself."""
-        return self.reader.next_poll_ms() if self._idle() and not self.out_of_splits else None
+        return self._poll_at_ms if self._idle() and not self.out_of_splits else None
 
     def _idle(self) -> bool:
         """Whether the last poll had nothing and the reader has not said since that it has."""
@@ -67,6 +68,9 @@ class SplitReading:
         elif not values:
             # As it was before the poll: what the reader got since then is worth another one.
             self._idle_at_wakes = wakes
+            self._poll_at_ms = self.reader.next_poll_ms()
+            if self._poll_at_ms is not None:
+                self._poll_after_ms = max(0, self._poll_at_ms - self._clock.now_ms())
         return values
 
     def woken(self) -> None:
