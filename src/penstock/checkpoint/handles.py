@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from penstock.errors import CorruptCheckpointError
 
 OWN = "shared/"
 """What the paths of segments in the directory of their job begin with."""
+PIECE = 1 << 20
+"""Of a segment that is larger every so many bytes have a checksum: parts of it can be read."""
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
@@ -24,23 +26,28 @@ class SegmentHandle:
     path: str
     size: int
     sha256: str
+    """Of its bytes; of the checksums of its pieces if it has several."""
     first_group: int
     last_group: int
     states: tuple[tuple[str, str], ...] = ()
     """(name, kind) of every state in it, for whoever looks without reading it."""
+    pieces: tuple[str, ...] = ()
+    """The checksum of each of its pieces; empty if it is one, or was written before there were."""
 
     @staticmethod
     def of(
         path: str, data: bytes, groups: range, states: Iterable[tuple[str, str]] = ()
     ) -> SegmentHandle:
-        digest = hashlib.sha256(data).hexdigest()
+        pieces = tuple(_digests(data)) if len(data) > PIECE else ()
+        digest = _digest("".join(pieces).encode() if pieces else data)
         names = tuple(sorted(set(states)))
-        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1, names)
+        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1, names, pieces)
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:
         states = tuple((name, kind) for name, kind in value["states"])
-        return SegmentHandle(**{**value, "states": states})
+        pieces = tuple(value.get("pieces", ()))
+        return SegmentHandle(**{**value, "states": states, "pieces": pieces})
 
     @property
     def foreign(self) -> bool:
@@ -53,11 +60,32 @@ class SegmentHandle:
             raise CorruptCheckpointError(
                 f"{self.path} has {len(data)} bytes, {self.size} were written: it is cut short"
             )
-        if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise CorruptCheckpointError(f"{self.path} was altered: its checksum does not match")
+        if self.pieces:
+            self.verify_pieces(0, data)
+        elif _digest(data) != self.sha256:
+            raise self._altered()
+
+    def verify_pieces(self, first: int, data: bytes) -> None:
+        """CorruptCheckpointError unless `data` are whole pieces from `first` on, as written."""
+        digests = tuple(_digests(data))
+        if not digests or digests != self.pieces[first : first + len(digests)]:
+            raise self._altered()
+
+    def _altered(self) -> CorruptCheckpointError:
+        return CorruptCheckpointError(f"{self.path} was altered: its checksum does not match")
 
     def overlaps(self, groups: range) -> bool:
         return self.first_group < groups.stop and groups.start <= self.last_group
+
+
+def _digest(data: bytes | memoryview) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digests(data: bytes) -> Iterator[str]:
+    """The checksum of every piece."""
+    view = memoryview(data)
+    return (_digest(view[start : start + PIECE]) for start in range(0, len(data), PIECE))
 
 
 @dataclass(frozen=True)
