@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,11 +31,19 @@ class SegmentHandle:
 
     @staticmethod
     def of(
-        path: str, data: bytes, groups: range, states: Iterable[tuple[str, str]] = ()
+        path: str,
+        data: bytes | Sequence[bytes],
+        groups: range,
+        states: Iterable[tuple[str, str]] = (),
     ) -> SegmentHandle:
-        digest = hashlib.sha256(data).hexdigest()
+        """The handle of a segment that was written, given whole or in parts."""
+        digest, size = hashlib.sha256(), 0
+        for part in (data,) if isinstance(data, bytes) else data:
+            digest.update(part)
+            size += len(part)
         names = tuple(sorted(set(states)))
-        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1, names)
+        ends = groups.start, groups.stop - 1
+        return SegmentHandle(path, size, digest.hexdigest(), *ends, names)
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:

@@ -62,7 +62,7 @@ class FsspecFileSystem:
         self._fs = fs
         self._root = root
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         if self._scheme not in _CONDITIONAL_PUT:
             raise StorageError(
                 f"cannot create {self._shown(path)}: on {self._scheme}:// a file cannot be created "
@@ -71,7 +71,7 @@ class FsspecFileSystem:
             )
         with self._errors("create", path):
             try:
-                self._fs.pipe_file(self._root + path, bytes(data), mode="create")
+                self._fs.pipe_file(self._root + path, b"".join(parts), mode="create")
             except Exception as error:
                 if _is_taken(error):
                     return False
