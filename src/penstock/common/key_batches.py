@@ -38,12 +38,16 @@ def key_groups(keys: Sequence[Any], max_parallelism: int) -> list[int]:
 
 
 def group_batches(
-    keys: Sequence[Any], max_parallelism: int
+    keys: Sequence[Any], max_parallelism: int, only: type | None = None
 ) -> Iterator[tuple[Sequence[Any], Sequence[int]]]:
-    """The keys in batches, each batch with the key groups of its keys."""
+    """The keys in batches, each batch with the key groups of its keys.
+
+    `only`, if given, is the type of all keys: whoever knows it spares the time to look.
+    """
     for start in range(0, len(keys), BATCH):
         batch = keys[start : start + BATCH]
-        yield batch, _groups(_checksums(batch), max_parallelism)
+        types = set(map(type, batch)) if only is None else {only}
+        yield batch, _groups(_checksums(batch, types), max_parallelism)
 
 
 def by_group(groups: Sequence[int], items: Sequence[Any]) -> dict[int, list[Any]]:
@@ -55,9 +59,8 @@ def by_group(groups: Sequence[int], items: Sequence[Any]) -> dict[int, list[Any]
     return lists
 
 
-def _checksums(keys: Sequence[Any]) -> list[int]:
+def _checksums(keys: Sequence[Any], types: set[type]) -> list[int]:
     crc32 = zlib.crc32
-    types = set(map(type, keys))
     if types == {str}:
         try:
             return list(map(crc32, map(str.encode, keys), repeat(_STR)))

@@ -125,23 +125,22 @@ def gather(
     key = only_type(keys)
     key_letter, value_letter = joined_letter(key_type(key), key), joined_letter(kind, only)
     gathered: dict[int, Gathered] = {}
-    put_key: dict[int, Callable[[Any], None]] = {}
-    put_value: dict[int, Callable[[Any], None]] = {}
+    # Two lists to look up in, and one loop: every entry of the state passes here.
+    nowhere: list[Any] = []
+    keys_of, values_of = [nowhere] * max_parallelism, [nowhere] * max_parallelism
     values_left = iter(values)
-    for batch, groups in group_batches(keys, max_parallelism):
+    for batch, groups in group_batches(keys, max_parallelism, key):
         present = set(groups)
         for group in present.difference(gathered):
             made = gathered[group] = Gathered(
                 _Joined(key_letter) if key_letter else _Listed(None, key),
                 _Joined(value_letter) if value_letter else _Listed(kind, only),
             )
-            put_key[group] = made.keys.waiting.append
-            put_value[group] = made.values.waiting.append
-        for group, each in zip(groups, batch, strict=True):
-            put_key[group](each)
-        # Not strict: it takes a value for each group, and the next batch goes on from there.
-        for group, each in zip(groups, values_left, strict=False):
-            put_value[group](each)
+            keys_of[group], values_of[group] = made.keys.waiting, made.values.waiting
+        # Not strict: it takes as many values as there are keys, and the next batch goes on.
+        for group, each, value in zip(groups, batch, values_left, strict=False):
+            keys_of[group].append(each)
+            values_of[group].append(value)
         for group in present:
             gathered[group].keys.settle(_ENOUGH)
             gathered[group].values.settle(_ENOUGH)
