@@ -64,6 +64,14 @@ def test_create_keeps_the_content_it_was_given(place):
     assert fs.read(f"{base}/a") == b"before"
 
 
+def test_what_is_created_in_parts_is_one_file(place):
+    fs, base = place
+    assert fs.create(f"{base}/f", b"a", b"", b"b" * 20_000, b"c")
+    assert fs.read(f"{base}/f") == b"a" + b"b" * 20_000 + b"c"
+    assert not fs.create(f"{base}/f", b"other", b"parts")
+    assert fs.read(f"{base}/f")[:1] == b"a"
+
+
 def test_a_missing_file_cannot_be_read(place):
     fs, base = place
     with pytest.raises(StorageError, match=r"cannot read .*/nothing: there is no such file") as e:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import random
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ class Watched:
     data: bytes
     read: list[tuple[int, int]] = field(default_factory=list)
 
-    def write_segment(self, name: str, data: bytes) -> str:
+    def write_segment(self, name: str, *parts: bytes) -> str:
         raise NotImplementedError
 
     def read_segment(self, path: str) -> bytes:
@@ -49,7 +50,7 @@ def blocks(size: int) -> list[GroupBlock]:
     """Two states in all groups, `size` bytes of each in each."""
     rng = random.Random(size)
     return [
-        GroupBlock(state, "value", group, rng.randbytes(size))
+        GroupBlock(state, "value", group, [rng.randbytes(size)])
         for state in ("one", "two")
         for group in GROUPS
     ]
@@ -123,6 +124,17 @@ def test_a_segment_that_ends_early(size: int, kept: float) -> None:
     end = int(len(store.data) * kept) - 1 if isinstance(kept, float) or kept == 1 else kept
     with pytest.raises(CorruptCheckpointError, match="cut short"):
         restored(handle, Watched(store.data[:end]), GROUPS)
+
+
+@given(st.lists(st.integers(0, 2 * PIECE), max_size=5))
+def test_it_does_not_matter_in_which_parts_a_segment_was_written(sizes: list[int]) -> None:
+    data = bytes(range(251)) * (2 * 5 * PIECE // 251 + 1)
+    ends = list(itertools.accumulate(sizes, initial=0))
+    parts = [data[start:end] for start, end in itertools.pairwise(ends)]
+    whole = b"".join(parts)
+    handle = SegmentHandle.of("shared/s", parts, GROUPS)
+    assert handle == SegmentHandle.of("shared/s", whole, GROUPS)
+    handle.verify(whole)
 
 
 def test_handles_go_through_manifests_old_and_new() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.errors import CorruptCheckpointError
-from penstock.state.segments import GroupBlock, decode_segment, encode_segment
+from penstock.state.segments import GroupBlock, decode_segment, encode_segment, segment_parts
 
 blocks = st.lists(
     st.builds(
@@ -16,7 +18,7 @@ blocks = st.lists(
         st.text(max_size=5),
         st.sampled_from(["value", "timers"]),
         st.integers(0, 127),
-        st.binary(max_size=30),
+        st.lists(st.binary(max_size=30), max_size=3),
     ),
     max_size=8,
 )
@@ -25,10 +27,22 @@ blocks = st.lists(
 @given(blocks, st.integers(0, 128), st.integers(0, 128))
 def test_the_blocks_of_the_asked_for_groups_come_back_in_order(written, start, stop):
     found = list(decode_segment(encode_segment(written), range(start, stop)))
-    assert found == [block for block in written if start <= block.group < stop]
+    whole = [replace(block, parts=[block.payload]) for block in written]
+    assert found == [block for block in whole if start <= block.group < stop]
 
 
-SEGMENT = encode_segment([GroupBlock("s", "value", 3, b"payload"), GroupBlock("t", "map", 9, b"x")])
+@given(blocks)
+def test_a_segment_in_parts_has_the_handle_that_it_has_whole(written):
+    parts = segment_parts(written)
+    assert b"".join(parts) == encode_segment(written)
+    assert SegmentHandle.of("s", parts, range(8)) == SegmentHandle.of(
+        "s", encode_segment(written), range(8)
+    )
+
+
+SEGMENT = encode_segment(
+    [GroupBlock("s", "value", 3, [b"pay", b"load"]), GroupBlock("t", "map", 9, [b"x"])]
+)
 
 
 @pytest.mark.parametrize(

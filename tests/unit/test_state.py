@@ -400,7 +400,7 @@ def test_values_that_cannot_change_are_written_after_the_cut(keyed, monkeypatch)
     state = keyed.backend.get_state(ValueStateDescriptor("x", Types.STRING()))
     state.update("before")
     with monkeypatch.context() as patch:
-        patch.setattr(capture, "encode_entries", not_yet)
+        patch.setattr(capture, "gather", not_yet)
         captured = keyed.backend.cut(1, full=False)
     state.update("after")
     copy = Keyed.restored(list(captured))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,24 @@ class SegmentHandle:
 
     @staticmethod
     def of(
-        path: str, data: bytes, groups: range, states: Iterable[tuple[str, str]] = ()
+        path: str,
+        data: bytes | Sequence[bytes],
+        groups: range,
+        states: Iterable[tuple[str, str]] = (),
     ) -> SegmentHandle:
-        pieces = tuple(_digests(data)) if len(data) > PIECE else ()
-        digest = _digest("".join(pieces).encode() if pieces else data)
-        names = tuple(sorted(set(states)))
-        return SegmentHandle(path, len(data), digest, groups.start, groups.stop - 1, names, pieces)
+        """The handle of a segment that was written, given whole or in parts."""
+        parts = (data,) if isinstance(data, bytes) else data
+        pieces = tuple(_digests(*parts))
+        digest = pieces[0] if len(pieces) == 1 else _digest("".join(pieces).encode())
+        return SegmentHandle(
+            path,
+            sum(map(len, parts)),
+            digest,
+            groups.start,
+            groups.stop - 1,
+            tuple(sorted(set(states))),
+            pieces if len(pieces) > 1 else (),
+        )
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:
@@ -78,14 +90,24 @@ class SegmentHandle:
         return self.first_group < groups.stop and groups.start <= self.last_group
 
 
-def _digest(data: bytes | memoryview) -> str:
+def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _digests(data: bytes) -> Iterator[str]:
-    """The checksum of every piece."""
-    view = memoryview(data)
-    return (_digest(view[start : start + PIECE]) for start in range(0, len(data), PIECE))
+def _digests(*parts: bytes) -> Iterator[str]:
+    """The checksum of every piece of what the parts are one after another."""
+    digest, left = hashlib.sha256(), PIECE
+    for part in parts:
+        view = memoryview(part)
+        while view:
+            digest.update(view[:left])
+            taken = min(left, len(view))
+            view, left = view[taken:], left - taken
+            if not left:
+                yield digest.hexdigest()
+                digest, left = hashlib.sha256(), PIECE
+    if left < PIECE:
+        yield digest.hexdigest()
 
 
 @dataclass(frozen=True)

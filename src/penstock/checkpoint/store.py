@@ -32,7 +32,9 @@ MEMORY = "memory://jobmanager"
 class SegmentStore(Protocol):
     """Where a slot puts segments and finds them again."""
 
-    def write_segment(self, name: str, data: bytes) -> str: ...
+    def write_segment(self, name: str, *parts: bytes) -> str:
+        """Store the parts, one after another, as a segment; its path."""
+        ...
 
     def read_segment(self, path: str) -> bytes: ...
 
@@ -46,9 +48,9 @@ class CarriedSegments:
         self._restored = restored
         self._written: dict[str, bytes] = {}
 
-    def write_segment(self, name: str, data: bytes) -> str:
+    def write_segment(self, name: str, *parts: bytes) -> str:
         path = segment_path(name)
-        self._written[path] = data
+        self._written[path] = b"".join(parts)
         return path
 
     def read_segment(self, path: str) -> bytes:
@@ -226,11 +228,11 @@ class CheckpointStore:
         handle.verify(data)
         return data
 
-    def write_segment(self, name: str, data: bytes) -> str:
+    def write_segment(self, name: str, *parts: bytes) -> str:
         """Store a segment; its path, relative to the job's directory."""
         fs, root = self._root()
         path = segment_path(name)
-        if not fs.create(f"{root}/{path}", data):
+        if not fs.create(f"{root}/{path}", *parts):
             raise StorageError(f"segment {path} exists: its name was used before")
         return path
 

@@ -39,8 +39,11 @@ class AppendStream(Protocol):
 class FileSystem(Protocol):
     """The operations that checkpoints and sinks use. Paths are absolute, with slashes."""
 
-    def create(self, path: str, data: bytes) -> bool:
-        """Create `path` with exactly `data`, durably; False if it exists, whatever its content."""
+    def create(self, path: str, *parts: bytes) -> bool:
+        """Create `path` with exactly these bytes, part after part, durably.
+
+        False if it exists, whatever its content.
+        """
         ...
 
     def append(self, path: str) -> AppendStream:
@@ -74,14 +77,14 @@ class FileSystem(Protocol):
 class LocalFileSystem:
     """Files of this machine, or of a network file system mounted on it."""
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         # Linking a finished temporary file is atomic and refuses an existing name, on NFS too.
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         with _storage_errors("create", path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             try:
                 with open(temporary, "wb") as file:
-                    file.write(data)
+                    file.writelines(parts)
                     file.flush()
                     os.fsync(file.fileno())
                 os.link(temporary, path)
@@ -170,11 +173,11 @@ class MemoryFileSystem:
         self.files: dict[str, bytes] = {}
         self._creating = threading.Lock()
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         with self._creating:
             if path in self.files:
                 return False
-            self.files[path] = bytes(data)
+            self.files[path] = b"".join(parts)
             return True
 
     def append(self, path: str) -> AppendStream:

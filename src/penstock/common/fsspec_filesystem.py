@@ -70,7 +70,7 @@ class FsspecFileSystem:
         self._fs = fs
         self._root = root
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         if self._scheme not in _CONDITIONAL_PUT:
             others = "webhdfs://" if self._scheme in _HDFS else _listed(_CONDITIONAL_PUT)
             raise StorageError(
@@ -80,7 +80,7 @@ class FsspecFileSystem:
             )
         with self._errors("create", path):
             try:
-                self._fs.pipe_file(self._root + path, bytes(data), mode="create")
+                self._fs.pipe_file(self._root + path, b"".join(parts), mode="create")
             except Exception as error:
                 if _is_taken(error):
                     return False

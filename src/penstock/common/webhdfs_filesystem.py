@@ -14,12 +14,13 @@ from penstock.common.fsspec_filesystem import FsspecFileSystem
 class WebHdfsFileSystem(FsspecFileSystem):
     """The `webhdfs` of fsspec, with the promises of `penstock.common.filesystem.FileSystem`."""
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         # What a writer that died left behind does not look like anything that is read.
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         with self._errors("create", path):
             with self._fs.open(self._root + temporary, "wb") as file:
-                file.write(data)
+                for part in parts:
+                    file.write(part)
             if self._renamed(temporary, path):
                 return True
             self._fs.rm(self._root + temporary)

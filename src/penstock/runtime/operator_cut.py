@@ -11,7 +11,7 @@ from penstock.common.keys import NO_GROUP, UNION_GROUP
 from penstock.common.plain import Plain
 from penstock.errors import SinkError, StateError, StorageError
 from penstock.runtime.function_state import located
-from penstock.state.segments import GroupBlock, Origin, encode_segment
+from penstock.state.segments import GroupBlock, Origin, segment_parts
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class OperatorCut:
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
-                data = encode_segment(blocks, self.origin)
-                path = store.write_segment(part_name, data)
-                segments += (SegmentHandle.of(path, data, groups, map(_state_of, blocks)),)
-                size += len(data)
+                data = segment_parts(blocks, self.origin)
+                path = store.write_segment(part_name, *data)
+                handle = SegmentHandle.of(path, data, groups, map(_state_of, blocks))
+                segments += (handle,)
+                size += handle.size
         return OperatorSnapshot(segments, self.splits, self.committables()), size
 
     def committables(self) -> tuple[Plain, ...]:

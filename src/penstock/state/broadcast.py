@@ -127,7 +127,7 @@ class BroadcastBackend:
             payload = encode_entries(kind, keys, values)
         except Exception as error:
             raise unwritable(name, kind, keys, values, error) from error
-        return GroupBlock(name, KIND, NO_GROUP, payload, schema_of(kind))
+        return GroupBlock(name, KIND, NO_GROUP, [payload], schema_of(kind))
 
     def restore(self, block: GroupBlock) -> None:
         """Take over a state; one that is not declared, now or later, is left behind."""

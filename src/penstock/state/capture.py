@@ -11,15 +11,16 @@ from typing import Any
 
 from penstock.common.key_batches import by_group, key_groups
 from penstock.common.typeinfo import TypeInformation
-from penstock.state.entries import UNKNOWN, Known, encode_entries, only_type, unwritable
+from penstock.errors import StateError
+from penstock.state.entries import encode_entries, unwritable
+from penstock.state.gathering import gather
 from penstock.state.kinds import ATOMIC
 from penstock.state.schema import schema_of
 from penstock.state.segments import GroupBlock
 
 
-def _frozen(kind: TypeInformation, values: list[Any]) -> bool:
-    """Whether none of the values can change any more."""
-    types = set(map(type, values))
+def _frozen(kind: TypeInformation, types: set[type]) -> bool:
+    """Whether no value of these types can change any more."""
     return types <= ATOMIC or (kind.is_immutable() and types <= ATOMIC | {tuple})
 
 
@@ -34,6 +35,8 @@ class TableCapture:
     keys: list[Any]
     values: list[Any]
     removed: list[Any]
+    types: set[type]
+    """Those of the values."""
     written: list[GroupBlock] | None = None
 
     @classmethod
@@ -48,8 +51,9 @@ class TableCapture:
         removed: list[Any],
     ) -> TableCapture:
         """Capture these entries, and write them at once if a value can change."""
-        capture = cls(name, kind, type_info, max_parallelism, keys, values, removed)
-        if not _frozen(type_info, values):
+        types = set(map(type, values))
+        capture = cls(name, kind, type_info, max_parallelism, keys, values, removed, types)
+        if not _frozen(type_info, types):
             capture.write()
         return capture
 
@@ -60,43 +64,36 @@ class TableCapture:
         return self.written
 
     def write(self) -> None:
-        schema = schema_of(self.type_info)
-        most = self.max_parallelism
-        groups = key_groups(self.keys, most)
-        keys, values = by_group(groups, self.keys), by_group(groups, self.values)
+        schema, most = schema_of(self.type_info), self.max_parallelism
+        only = next(iter(self.types)) if len(self.types) == 1 else None
+        kept = gather(self.keys, self.values, most, self.type_info, only)
         removed = by_group(key_groups(self.removed, most), self.removed)
-        # Here, in the order in which they were made: in that of key groups they lie far apart.
-        known = Known(only_type(self.keys), only_type(self.values))
+        written = []
+        for group in sorted({*kept, *removed}):
+            gone = removed.get(group, [])
+            try:
+                if group in kept:
+                    parts = kept.pop(group).parts(gone)
+                else:
+                    parts = [encode_entries(self.type_info, [], [], gone)]
+            except Exception as error:
+                raise self._unwritable(group, error) from error
+            written.append(GroupBlock(self.name, self.kind, group, parts, schema))
         self.keys = self.values = self.removed = []
-        self.written = [
-            GroupBlock(
-                self.name,
-                self.kind,
-                group,
-                encode_block(
-                    self.name,
-                    self.type_info,
-                    keys.get(group, []),
-                    values.get(group, []),
-                    removed.get(group, []),
-                    known,
-                ),
-                schema,
-            )
-            for group in sorted({*keys, *removed})
-        ]
+        self.written = written
+
+    def _unwritable(self, group: int, error: Exception) -> StateError:
+        groups = key_groups(self.keys, self.max_parallelism)
+        keys = by_group(groups, self.keys).get(group, [])
+        values = by_group(groups, self.values).get(group, [])
+        return unwritable(self.name, self.type_info, keys, values, error)
 
 
 def encode_block(
-    name: str,
-    type_info: TypeInformation,
-    keys: list[Any],
-    values: list[Any],
-    removed: list[Any],
-    known: Known = UNKNOWN,
+    name: str, type_info: TypeInformation, keys: list[Any], values: list[Any]
 ) -> bytes:
     """The bytes of a block; StateError names the state and the key that cannot be written."""
     try:
-        return encode_entries(type_info, keys, values, removed, known)
+        return encode_entries(type_info, keys, values)
     except Exception as error:
         raise unwritable(name, type_info, keys, values, error) from error

@@ -55,6 +55,7 @@ _TEMPORAL = {
 }
 
 Parts = list[bytes]
+"""Bytes that are not joined yet: joining many megabytes takes time."""
 
 
 def encode_column(kind: TypeInformation, values: Sequence[Any]) -> bytes:
@@ -90,6 +91,22 @@ def write_column(
         write_column(parts, kind, [value for value in values if value is not None])
         return
     _writer(kind)(parts, kind, values, types)
+
+
+def joined_letter(kind: TypeInformation, only: type | None) -> bytes | None:
+    """The letter of a column that is its values, joined, if all are of the type `only`.
+
+    None where a column is more than that.
+    """
+    return None if only is None else _JOINED.get((_writer(kind), only))
+
+
+def write_joined(parts: Parts, letter: bytes, lengths: Sequence[int], data: Parts) -> None:
+    """Append a column of values that are joined already."""
+    parts.append(letter)
+    _ints(parts, lengths)
+    parts.append(_LENGTH.pack(sum(map(len, data))))
+    parts.extend(data)
 
 
 Writer = Callable[[Parts, Any, Sequence[Any], "set[type]"], None]
@@ -128,9 +145,7 @@ def _write_text(parts: Parts, kind: TypeInformation, values: Sequence[Any], type
 def _texts(parts: Parts, letter: bytes, texts: Sequence[str]) -> None:
     # First what touches all of each text: then its length is near.
     data = "".join(texts).encode("utf-8", "surrogatepass")
-    parts.append(letter)
-    _ints(parts, list(map(len, texts)))
-    _sized(parts, data)
+    write_joined(parts, letter, list(map(len, texts)), [data])
 
 
 def _sized(parts: Parts, data: bytes) -> None:
@@ -140,9 +155,7 @@ def _sized(parts: Parts, data: bytes) -> None:
 
 def _write_bytes(parts: Parts, kind: TypeInformation, values: Sequence[Any], types: Any) -> None:
     plain = _fitting(kind, bytes, values, types)
-    parts.append(b"y")
-    _ints(parts, list(map(len, plain)))
-    _sized(parts, b"".join(plain))
+    write_joined(parts, b"y", list(map(len, plain)), [b"".join(plain)])
 
 
 def _write_ints(parts: Parts, kind: TypeInformation, values: Sequence[Any], types: Any) -> None:
@@ -150,6 +163,16 @@ def _write_ints(parts: Parts, kind: TypeInformation, values: Sequence[Any], type
 
 
 def _ints(parts: Parts, numbers: Sequence[int]) -> None:
+    try:
+        small = bytes(numbers)
+    except ValueError:
+        pass
+    else:
+        # Lengths mostly are: nothing below 0 and nothing above 127.
+        if small.isascii():
+            parts.append(b"b")
+            parts.append(small)
+            return
     low, high = (min(numbers), max(numbers)) if numbers else (0, 0)
     for code, bound in _WIDTHS:
         if -bound <= low and high < bound:
@@ -241,6 +264,10 @@ _BASIC: dict[str, Writer] = {
     **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG", "BIG_INT"), _write_ints),
     **dict.fromkeys(("FLOAT", "DOUBLE"), _write_floats),
     "BIG_DEC": _write_decimals,
+}
+_JOINED: dict[tuple[Writer, type], bytes] = {
+    (_write_text, str): b"s",
+    (_write_bytes, bytes): b"y",
 }
 _WRITERS: dict[type, Writer] = {
     SqlTimeTypeInfo: _write_times,

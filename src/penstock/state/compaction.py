@@ -68,7 +68,7 @@ class Merge:
         """Merge blocks of about `size` bytes; False when none are left."""
         while self._order and size > 0:
             blocks = self._waiting.pop(self._order.pop())
-            size -= sum(len(block.payload) for block in blocks)
+            size -= sum(block.size for block in blocks)
             merged = _merge(blocks)
             if merged is not None:
                 self._merged.append(merged)
@@ -84,4 +84,4 @@ def _merge(blocks: list[GroupBlock]) -> GroupBlock | None:
     if len(blocks) == 1 and not has_removals(newest.payload):
         return newest
     payload = merge_entries(type_of(newest.schema), [block.payload for block in blocks])
-    return None if payload is None else replace(newest, payload=payload)
+    return None if payload is None else replace(newest, parts=[payload])

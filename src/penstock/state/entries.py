@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import shorten
@@ -26,32 +26,24 @@ _KEY_TYPES: dict[type, TypeInformation] = {
 }
 
 
-class Known(NamedTuple):
-    """What is known of the entries of a block: the type of all keys, and that of all values.
-
-    None where there are several, or nobody looked.
-    """
-
-    key: type | None = None
-    value: type | None = None
-
-
-UNKNOWN = Known()
-
-
 def encode_entries(
     kind: TypeInformation,
     keys: Sequence[Any],
     values: Sequence[Any],
     removed: Sequence[Any] = (),
-    known: Known = UNKNOWN,
 ) -> bytes:
     """The bytes of a block; any error that a value's own code raises comes through."""
-    parts: Parts = [_COUNTS.pack(len(removed), len(keys))]
-    write_column(parts, _key_type(removed), removed)
-    write_column(parts, _key_type(keys, known.key), keys, known.key)
-    write_column(parts, kind, values, known.value)
+    parts = begin_entries(removed, len(keys))
+    write_column(parts, key_type(only_type(keys)), keys)
+    write_column(parts, kind, values)
     return b"".join(parts)
+
+
+def begin_entries(removed: Sequence[Any], kept: int) -> Parts:
+    """How a block begins; the columns of the keys that are kept and of their values follow."""
+    parts: Parts = [_COUNTS.pack(len(removed), kept)]
+    write_column(parts, key_type(only_type(removed)), removed)
+    return parts
 
 
 def only_type(values: Iterable[Any]) -> type | None:
@@ -103,6 +95,6 @@ def unwritable(
     return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {error}")
 
 
-def _key_type(keys: Sequence[Any], only: type | None = None) -> TypeInformation:
-    found = only or only_type(keys)
-    return PICKLED if found is None else _KEY_TYPES.get(found, PICKLED)
+def key_type(only: type | None) -> TypeInformation:
+    """The type to write keys with that have the type `only` in common, or none."""
+    return PICKLED if only is None else _KEY_TYPES.get(only, PICKLED)

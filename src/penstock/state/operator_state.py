@@ -126,7 +126,7 @@ class OperatorStateBackend(OperatorStateStore):
             except Exception as error:
                 raise unwritable(name, kind, positions, elements, error) from error
             group = _GROUPS[state.kind]
-            blocks.append(GroupBlock(name, state.kind, group, payload, schema_of(kind)))
+            blocks.append(GroupBlock(name, state.kind, group, [payload], schema_of(kind)))
         return blocks
 
     def restore(self, segments: Iterable[bytes], place: Origin) -> None:

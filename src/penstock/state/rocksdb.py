@@ -132,8 +132,8 @@ class RocksDBBackend:
                         values.append(value)
                 if keys:
                     group = int.from_bytes(prefix[_GROUP_AT:], "big")
-                    payload = encode_block(name, type_info, keys, values, [])
-                    yield GroupBlock(name, table.kind, group, payload, schema)
+                    payload = encode_block(name, type_info, keys, values)
+                    yield GroupBlock(name, table.kind, group, [payload], schema)
 
         return blocks
 

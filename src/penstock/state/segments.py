@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,9 +36,18 @@ class GroupBlock:
     state: str
     kind: str
     group: int
-    payload: bytes
+    parts: Sequence[bytes]
+    """One after another: joining many megabytes takes time, and writing needs it not."""
     schema: Schema = field(default_factory=lambda: schema_of(PICKLED))
     """The type of the values."""
+
+    @property
+    def payload(self) -> bytes:
+        return b"".join(self.parts)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.parts))
 
 
 @dataclass(frozen=True)
@@ -61,15 +70,24 @@ class Origin:
 
 
 def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> bytes:
+    """The blocks as one segment."""
+    return b"".join(segment_parts(blocks, origin))
+
+
+def segment_parts(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> list[bytes]:
+    """The same in parts, which are written one after another."""
     states = _States()
-    index, payloads, offset = [], [], 0
+    index: list[list[int]] = []
+    payloads: list[bytes] = []
+    offset = 0
     for block in blocks:
-        index.append([states.number(block), block.group, offset, len(block.payload)])
-        payloads.append(block.payload)
-        offset += len(block.payload)
+        size = block.size
+        index.append([states.number(block), block.group, offset, size])
+        payloads.extend(block.parts)
+        offset += size
     content = {"origin": vars(origin or Origin()), "states": states.listed, "blocks": index}
     head = json.dumps(content, separators=(",", ":")).encode()
-    return b"".join([_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *payloads])
+    return [_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *payloads]
 
 
 class _States:
@@ -107,7 +125,7 @@ def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
         if group in groups or group < 0:
             state, begin = states[number], start + offset
             payload = data[begin : begin + length]
-            yield GroupBlock(state["name"], state["kind"], group, payload, state["schema"])
+            yield GroupBlock(state["name"], state["kind"], group, [payload], state["schema"])
 
 
 def origin_of(data: bytes) -> Origin:
@@ -155,7 +173,7 @@ def read_blocks(
         data = read_part(begin, run[-1].start + run[-1].size - begin)
         for place in run:
             payload = data[place.start - begin : place.start - begin + place.size]
-            yield GroupBlock(place.state, place.kind, place.group, payload, place.schema)
+            yield GroupBlock(place.state, place.kind, place.group, [payload], place.schema)
 
 
 def _runs(places: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:

@@ -226,8 +226,8 @@ def _write_unkeyed(
     target: Target, state: NewState, subtask: int, keys: Sequence[Any], values: list[Any]
 ) -> SegmentHandle:
     group = UNION_GROUP if state.kind == UNION else NO_GROUP
-    payload = encode_block(state.name, state.stored, list(keys), values, [])
-    block = GroupBlock(state.name, state.kind, group, payload, schema_of(state.stored))
+    payload = encode_block(state.name, state.stored, list(keys), values)
+    block = GroupBlock(state.name, state.kind, group, [payload], schema_of(state.stored))
     return target.write([block], target.origin(subtask), range(group, group + 1))
 
 

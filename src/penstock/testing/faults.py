@@ -153,9 +153,9 @@ class FaultyFileSystem(MemoryFileSystem):
             self.later(late)
         raise StorageError(f"simulated: the storage did not answer to {what}")
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, *parts: bytes) -> bool:
         def make() -> bool:
-            return MemoryFileSystem.create(self, path, data)
+            return MemoryFileSystem.create(self, path, *parts)
 
         return self.faulty(f"create {path}", make, late=make)
 

@@ -1,0 +1,147 @@
+"""Many entries on their way into the blocks of their key groups.
+
+Keys and values lie in memory in the order in which they were made. In the order of key groups the
+next one is always far away, and waiting for it takes longer than all that is done with it. So a
+batch of entries at a time is dealt out to its key groups, and texts and bytes are joined at once,
+while they are still near. What comes out is what `entries.encode_entries` makes of the entries of
+each group:
+
+>>> from penstock.common.key_batches import by_group, key_groups
+>>> from penstock.common.typeinfo import Types
+>>> from penstock.state.entries import encode_entries
+>>> keys = ["a", "b", "c"]
+>>> mine = by_group(key_groups(keys, 2), keys)[0]
+>>> parts = gather(keys, keys, 2, Types.STRING(), str)[0].parts()
+>>> b"".join(parts) == encode_entries(Types.STRING(), mine, mine)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from penstock.common.key_batches import group_batches
+from penstock.common.typeinfo import TypeInformation
+from penstock.state.columns import Parts, joined_letter, write_column, write_joined
+from penstock.state.entries import begin_entries, key_type, only_type
+
+_ENOUGH = 64
+"""Fewer values than that are not worth joining yet."""
+
+
+class Column(Protocol):
+    """The keys of one key group, or their values."""
+
+    waiting: list[Any]
+    """The latest of them. Whoever has more appends them here; it is always the same list."""
+
+    def __len__(self) -> int: ...
+
+    def settle(self, enough: int) -> None:
+        """Do what can be done with those that wait, if there are `enough` of them."""
+        ...
+
+    def write(self, parts: Parts) -> None:
+        """Append the bytes of the column, as `columns.write_column` would."""
+        ...
+
+
+class _Listed:
+    """Waits for all of its values."""
+
+    def __init__(self, kind: TypeInformation | None, only: type | None) -> None:
+        """Without a kind they are keys, and written as what they are."""
+        self.waiting: list[Any] = []
+        self._kind = kind
+        self._only = only
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def settle(self, enough: int) -> None:
+        """Nothing: how they are written may depend on all of them."""
+
+    def write(self, parts: Parts) -> None:
+        kind = self._kind or key_type(self._only or only_type(self.waiting))
+        write_column(parts, kind, self.waiting, self._only)
+
+
+class _Joined:
+    """Joins texts, or bytes, as they come."""
+
+    def __init__(self, letter: bytes) -> None:
+        self.waiting: list[Any] = []
+        self._letter = letter
+        self._join = _JOINS[letter]
+        self._lengths: list[int] = []
+        self._data: Parts = []
+
+    def __len__(self) -> int:
+        return len(self._lengths) + len(self.waiting)
+
+    def settle(self, enough: int) -> None:
+        waiting = self.waiting
+        if len(waiting) >= enough:
+            # First what touches all of each value: then its length is near.
+            self._data.append(self._join(waiting))
+            self._lengths.extend(map(len, waiting))
+            waiting.clear()
+
+    def write(self, parts: Parts) -> None:
+        self.settle(1)
+        write_joined(parts, self._letter, self._lengths, self._data)
+
+
+def _join_texts(texts: list[str]) -> bytes:
+    return "".join(texts).encode("utf-8", "surrogatepass")
+
+
+_JOINS: dict[bytes, Callable[[list[Any]], bytes]] = {b"s": _join_texts, b"y": b"".join}
+
+
+class Gathered(NamedTuple):
+    """The entries of one key group."""
+
+    keys: Column
+    values: Column
+
+    def parts(self, removed: Sequence[Any] = ()) -> Parts:
+        """The bytes of their block; any error that a value's own code raises comes through."""
+        parts = begin_entries(removed, len(self.keys))
+        self.keys.write(parts)
+        self.values.write(parts)
+        return parts
+
+
+def gather(
+    keys: Sequence[Any],
+    values: Sequence[Any],
+    max_parallelism: int,
+    kind: TypeInformation,
+    only: type | None,
+) -> dict[int, Gathered]:
+    """The entries by key group. `only` is the type of all values, if they have one in common."""
+    key = only_type(keys)
+    key_letter, value_letter = joined_letter(key_type(key), key), joined_letter(kind, only)
+    gathered: dict[int, Gathered] = {}
+    # Two lists to look up in, and one loop: every entry of the state passes here.
+    nowhere: list[Any] = []
+    keys_of, values_of = [nowhere] * max_parallelism, [nowhere] * max_parallelism
+    values_left = iter(values)
+    for batch, groups in group_batches(keys, max_parallelism, key):
+        present = set(groups)
+        for group in present.difference(gathered):
+            made = gathered[group] = Gathered(
+                _Joined(key_letter) if key_letter else _Listed(None, key),
+                _Joined(value_letter) if value_letter else _Listed(kind, only),
+            )
+            keys_of[group], values_of[group] = made.keys.waiting, made.values.waiting
+        # Not strict: it takes as many values as there are keys, and the next batch goes on.
+        for group, each, value in zip(groups, batch, values_left, strict=False):
+            keys_of[group].append(each)
+            values_of[group].append(value)
+        for group in present:
+            gathered[group].keys.settle(_ENOUGH)
+            gathered[group].values.settle(_ENOUGH)
+    return gathered

@@ -1,0 +1,126 @@
+"""Entries gathered batch by batch are, byte for byte, those of each key group on its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common import key_batches
+from penstock.common.key_batches import BATCH
+from penstock.common.keys import key_group
+from penstock.common.typeinfo import Types
+from penstock.errors import StateError
+from penstock.state import gathering
+from penstock.state.capture import TableCapture
+from penstock.state.entries import encode_entries
+
+LONG, STRING = Types.LONG(), Types.STRING()
+BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+PICKLED = Types.PICKLED_BYTE_ARRAY()
+MOST = st.sampled_from([1, 2, 7, 128, 256, 32768])
+
+# Some of them halves of surrogate pairs, and some longer than what fits a byte.
+texts = st.one_of(st.text(st.characters()), st.text(min_size=120, max_size=300))
+KEYS = st.one_of(
+    st.lists(texts, unique=True),
+    st.lists(st.integers(), unique=True),
+    st.lists(st.binary(), unique=True),
+    st.lists(st.tuples(st.text(max_size=2), st.integers(0, 3)), unique=True),
+    st.lists(st.one_of(texts, st.integers(2, 9), st.binary(), st.none()), unique=True),
+)
+VALUES = {
+    STRING: st.one_of(texts, st.none()),
+    LONG: st.one_of(st.integers(), st.none()),
+    BYTES: st.one_of(st.binary(max_size=300), st.none()),
+    Types.DOUBLE(): st.floats(allow_nan=False),
+    Types.LIST(LONG): st.lists(st.integers(), max_size=3),
+    PICKLED: st.one_of(texts, st.integers(), st.lists(st.booleans()), st.none()),
+}
+
+
+@contextmanager
+def batches_of(size: int, enough: int) -> Any:
+    with (
+        mock.patch.object(key_batches, "BATCH", size),
+        mock.patch.object(gathering, "_ENOUGH", enough),
+    ):
+        yield
+
+
+def one_by_one(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -> dict[int, bytes]:
+    """The plain way: each key group for itself."""
+    groups: dict[int, tuple[dict[Any, Any], list[Any]]] = defaultdict(lambda: ({}, []))
+    for key, value in kept.items():
+        groups[key_group(key, most)][0][key] = value
+    for key in removed:
+        groups[key_group(key, most)][1].append(key)
+    return {
+        group: encode_entries(kind, list(mine), list(mine.values()), gone)
+        for group, (mine, gone) in groups.items()
+    }
+
+
+def captured(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -> dict[int, bytes]:
+    capture = TableCapture.of("s", "value", kind, most, list(kept), list(kept.values()), removed)
+    return {block.group: block.payload for block in capture.blocks()}
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@given(data=st.data(), keys=KEYS, most=MOST, batch=st.integers(1, 9), enough=st.integers(1, 4))
+def test_gathered_entries_are_what_each_group_gives_on_its_own(
+    kind, data, keys, most, batch, enough
+):
+    values = st.one_of(VALUES[kind], VALUES[kind].filter(lambda value: value is not None))
+    kept = {key: data.draw(values) for key in keys if data.draw(st.booleans())}
+    removed = [key for key in keys if key not in kept]
+    with batches_of(batch, enough):
+        found = captured(kind, most, kept, removed)
+    assert found == one_by_one(kind, most, kept, removed)
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize("most", [1, 7, 128, 32768])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {f"key-{n}": f"{n:0100d}" for n in range(BATCH * 2 + 5)},
+        {f"key-{n}": "ü" * (n % 200) for n in range(BATCH + 1)},
+        {n: n * n for n in range(-BATCH, BATCH)},
+        {b"%d" % n: bytes(n % 5) for n in range(BATCH + 1)},
+        {f"key-{n}": None if n % 3 else "x" for n in range(BATCH + 1)},
+        {f"key-{n}" if n % 2 else n: str(n) for n in range(BATCH + 1)},
+        {f"key-{n}" if n < BATCH else "\ud800" * n: str(n) for n in range(BATCH, BATCH + 9)},
+    ],
+    ids=["texts", "umlauts", "numbers", "bytes", "none", "several types", "surrogates"],
+)
+def test_several_batches(kept, most):
+    kinds = {int: LONG, bytes: BYTES, str: STRING}
+    [only] = {type(value) for value in kept.values()} - {type(None)}
+    kind = kinds[only]
+    removed = [f"gone-{n}" for n in range(200)]
+    assert captured(kind, most, kept, removed) == one_by_one(kind, most, kept, removed)
+
+
+def test_nothing_gives_no_blocks():
+    assert captured(STRING, 128, {}, []) == {}
+
+
+@pytest.mark.parametrize("most", [1, 128])
+def test_the_key_that_cannot_be_written_is_named_after_the_keys_were_joined(most):
+    kept: dict[str, Any] = {f"key-{n}": n for n in range(BATCH + 10)}
+    kept["key-777"] = lambda: None
+    with pytest.raises(StateError, match=r"state 's' of key 'key-777' cannot be written"):
+        captured(PICKLED, most, kept, [])
+
+
+def test_what_is_not_of_the_declared_type_is_named():
+    kept: dict[str, Any] = {f"key-{n}": f"{n}" for n in range(1000)}
+    kept["key-77"] = 7
+    with pytest.raises(StateError, match="of key 'key-77' cannot be written"):
+        captured(STRING, 128, kept, [])
