@@ -211,8 +211,8 @@ class Storage(dict):
     def read_segment(self, path):
         return self[path]
 
-    def write_segment(self, name, data):
-        self[name] = data
+    def write_segment(self, name, *parts):
+        self[name] = b"".join(parts)
         return name
 
 

@@ -36,9 +36,9 @@ class Breaking(MemoryFileSystem):
             if self.left < 0:
                 raise StorageError("the power is off")
 
-    def create(self, path, data):
+    def create(self, path, *parts):
         self._step()
-        return super().create(path, data)
+        return super().create(path, *parts)
 
     def append(self, path):
         self._step()
