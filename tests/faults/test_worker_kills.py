@@ -23,6 +23,8 @@ from penstock.testing.spark_cluster import QUICK_START, StandaloneCluster, stand
 
 SEED = 21
 WORKERS, CORES = 2, 2
+PATIENCE = 600.0
+"""Seconds: a start of three JVMs takes five of them, or a hundred on a machine that is busy."""
 
 
 @pytest.mark.slow
@@ -39,9 +41,10 @@ def test_workers_killed_at_random_moments(tmp_path: Path, request: pytest.Fixtur
             # Most of what a lost Worker costs is the start of two JVMs: its own and an executor's.
             "spark.executor.extraJavaOptions": QUICK_START,
         }
-        with CountingDriver(tmp_path, parallelism=WORKERS * CORES, **settings) as driver:
+        parallelism = WORKERS * CORES
+        with CountingDriver(tmp_path, parallelism, patience=PATIENCE, **settings) as driver:
             now = driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
-            assert len(now["slots"]) == WORKERS * CORES
+            assert len(now["slots"]) == parallelism
             killer = _Killer(cluster, driver, chance)
             for victim in victims:
                 # Sometimes as soon as there are slots, before a checkpoint or even a record.
@@ -52,7 +55,7 @@ def test_workers_killed_at_random_moments(tmp_path: Path, request: pytest.Fixtur
             _checkpointed(driver, now)
             driver.wait_for(lambda _: len(visible_lines(tmp_path / "out")) > 2_000, "much output")
             end = driver.finish()
-        eventually(lambda: not killer.left_over(), "slots, executors and killed Workers are gone")
+        eventually(lambda: not killer.left_over(), "nothing is left", PATIENCE)
     assert end["restarts"] >= len(victims)
     assert not [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()]
 
