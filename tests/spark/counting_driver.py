@@ -39,9 +39,12 @@ class CountingDriver:
         parallelism: int,
         rate: float = 1_000,
         more: dict[str, Any] | None = None,
+        patience: float = 90,
         **settings: Any,
     ) -> None:
+        """`patience` is how many seconds it may take to come to what is waited for."""
         self.folder = folder
+        self._patience = patience
         self._parallelism = parallelism
         folder.mkdir(parents=True, exist_ok=True)
         self._stderr = (folder / "stderr").open("w+")
@@ -84,9 +87,7 @@ class CountingDriver:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def wait_for(
-        self, condition: Callable[[dict[str, Any]], Any], what: str, timeout: float = 90
-    ) -> dict[str, Any]:
+    def wait_for(self, condition: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
         """Wait until `condition` holds of the latest picture of the job; that picture."""
 
         def holds() -> dict[str, Any] | None:
@@ -97,7 +98,7 @@ class CountingDriver:
             return None
 
         try:
-            return until(holds, what, timeout)
+            return until(holds, what, self._patience)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story()}") from None
 

@@ -32,6 +32,7 @@ class Timeouts:
     heartbeat: int = 10_000
     channel: int = 5_000
     stop: int = 3_000
+    notice: int = 500
     finish: int = 30_000
     launch_end: int = 10_000
 

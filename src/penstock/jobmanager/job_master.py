@@ -312,7 +312,7 @@ class JobMaster:
             self.tell_all(Leave(self.job.timeouts.finish))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.finish)
         else:
-            self.tell_all(Leave(self.job.timeouts.stop // 3))
+            self.tell_all(Leave(self.job.timeouts.stop // 3, self.job.timeouts.notice))
             self._enter(Phase.UNLAUNCHING, self.job.timeouts.stop)
             self._slots.cancel(self.job.timeouts.stop // 3)
 

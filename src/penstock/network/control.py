@@ -20,6 +20,7 @@ import cloudpickle
 import zmq
 
 from penstock.network.curve import Guard, new_keys, secure_client, secure_server
+from penstock.network.departure import Departure
 from penstock.network.messages import Heartbeat, Leave
 from penstock.network.wakeup import Wakeup
 
@@ -101,6 +102,7 @@ class ControlClient:
         self._heartbeat: Callable[[], Heartbeat] | None = None
         self._interval_s = 0.5
         self._timeout_s = 15.0
+        self._departure = Departure()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-control", daemon=True)
 
@@ -122,6 +124,8 @@ class ControlClient:
         with contextlib.suppress(queue.Empty):
             while True:
                 messages.append(self._incoming.get_nowait())
+        if any(isinstance(message, Leave) for message in messages):
+            self._departure.noticed()
         return messages
 
     def _run(self) -> None:
@@ -145,13 +149,12 @@ class ControlClient:
 
     def _serve(self, socket: zmq.Socket[bytes], poller: zmq.Poller) -> None:
         heard = next_beat = time.monotonic()
-        must_leave: float | None = None
         while not (self._stop.is_set() and self._outgoing.empty()):
             now = time.monotonic()
             if now >= next_beat and self._heartbeat is not None:
                 next_beat = now + self._interval_s
                 socket.send(pickle.dumps(self._heartbeat()))
-            due = next_beat if must_leave is None else min(next_beat, must_leave)
+            due = min(next_beat, self._departure.due or next_beat)
             poller.poll(max(1, int((due - time.monotonic()) * 1000)))
             self._own_wakeup.clear()
             self._send_queued(socket)
@@ -161,11 +164,11 @@ class ControlClient:
                     continue
                 message = pickle.loads(payload)
                 if isinstance(message, Leave):
-                    must_leave = heard + message.grace_ms / 1000
+                    self._departure.told(message, heard)
                 self._incoming.put(message)
                 self._wakeup.wake()
-            now = time.monotonic()
-            if now - heard > self._timeout_s or (must_leave is not None and now > must_leave):
+            now, leave_by = time.monotonic(), self._departure.due
+            if now - heard > self._timeout_s or (leave_by is not None and now > leave_by):
                 # The JobMaster is gone, or the loop is stuck in user code and was told to go.
                 # Nothing of this slot may act any longer, so there is nothing to tidy up for.
                 os._exit(1)

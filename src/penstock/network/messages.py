@@ -280,7 +280,10 @@ class EndAttempt:
 class Leave:
     """End the slot's process: it is not wanted (any more).
 
-    Its functions are closed first; a process that has not ended after `grace_ms` ends itself.
+    Its functions are closed first; a process that has not ended after `grace_ms` ends itself. One
+    whose loop has not even taken this message after `notice_ms` is stuck in user code, and does so
+    then: there is nothing to wait for.
     """
 
     grace_ms: int = 1000
+    notice_ms: int | None = None

@@ -4,6 +4,7 @@
         spark = session_for(cluster.master_url, "test", {})
         ...
         cluster.kill_worker(0)
+        cluster.restart_worker(0)
 
 Everything that the cluster started is gone when the block is left, also after an exception.
 """
@@ -23,13 +24,17 @@ import tempfile
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
 
 _MARK = "PENSTOCK_TEST_CLUSTER"
 _START_TIMEOUT = 120.0
+
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options for a JVM that does not live long: half the work to start. The cluster's own have them;
+executors get them as `spark.executor.extraJavaOptions`."""
 
 
 class StandaloneCluster:
@@ -44,6 +49,8 @@ class StandaloneCluster:
         self._children: list[subprocess.Popen[bytes]] = []
         self.master_pid = 0
         self.worker_pids: list[int] = []
+        self._worker_ports: list[int] = []
+        self._worker_options: tuple[str, ...] = ()
 
     def start(self, workers: int, cores: int, memory: str) -> None:
         """Start Master and Workers and wait until the Workers have registered."""
@@ -52,14 +59,12 @@ class StandaloneCluster:
             *("--host", "127.0.0.1", "--port", str(self._port)),
             *("--webui-port", str(self._web_port)),
         )
+        self._worker_options = ("--cores", str(cores), "--memory", memory)
         for _ in range(workers):
-            worker = self._spawn(
-                "org.apache.spark.deploy.worker.Worker",
-                *("--host", "127.0.0.1", "--webui-port", "0"),
-                *("--cores", str(cores), "--memory", memory, self.master_url),
-            )
-            self.worker_pids.append(worker)
-        self._await_workers(workers)
+            pid, port = self._spawn_worker()
+            self.worker_pids.append(pid)
+            self._worker_ports.append(port)
+        self._await_workers(self._worker_ports)
 
     def executor_pids(self, worker: int | None = None) -> list[int]:
         """The executor JVMs, of all Workers or of the Worker with that index."""
@@ -73,6 +78,17 @@ class StandaloneCluster:
     def kill_worker(self, worker: int) -> None:
         """kill -9 the Worker with that index. Its executors notice and leave by themselves."""
         os.kill(self.worker_pids[worker], signal.SIGKILL)
+
+    def restart_worker(self, worker: int) -> None:
+        """Start a Worker in the place of the one with that index, which was killed.
+
+        Returns when the Master has it: from then on it is given executors of applications that
+        run with less than they asked for.
+        """
+        [killed] = [child for child in self._children if child.pid == self.worker_pids[worker]]
+        killed.wait()
+        self.worker_pids[worker], self._worker_ports[worker] = self._spawn_worker()
+        self._await_workers([self._worker_ports[worker]])
 
     def kill(self, pid: int) -> None:
         """kill -9 a process of the cluster, for example one of `executor_pids`."""
@@ -90,8 +106,18 @@ class StandaloneCluster:
         for child in self._children:
             child.wait()  # also of those that were killed before: no zombie stays
 
+    def _spawn_worker(self) -> tuple[int, int]:
+        """A new Worker: its process id and its port, by which the Master's page names it."""
+        port = _free_port()
+        pid = self._spawn(
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"),
+            *(*self._worker_options, self.master_url),
+        )
+        return pid, port
+
     def _spawn(self, main_class: str, *args: str) -> int:
-        log = self._folder / f"{main_class.rpartition('.')[2]}-{len(self.worker_pids)}.log"
+        log = self._folder / f"{main_class.rpartition('.')[2]}-{len(self._children)}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [str(self._spark_home / "bin" / "spark-class"), main_class, *args],
@@ -108,6 +134,7 @@ class StandaloneCluster:
         return {
             **os.environ,
             _MARK: self._mark,  # executors and Python workers inherit it: how `stop` finds them
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
             "SPARK_HOME": str(self._spark_home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_WORKER_DIR": str(self._folder / "work"),
@@ -115,22 +142,24 @@ class StandaloneCluster:
             "PYSPARK_PYTHON": sys.executable,
         }
 
-    def _await_workers(self, workers: int) -> None:
+    def _await_workers(self, ports: Iterable[int]) -> None:
         deadline = time.monotonic() + _START_TIMEOUT
-        while self._alive_workers() < workers:
+        while not self._alive_workers().issuperset(ports):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the cluster is not up after {_START_TIMEOUT:.0f} s")
-            time.sleep(0.2)
+            time.sleep(0.1)
 
-    def _alive_workers(self) -> int:
+    def _alive_workers(self) -> set[int]:
+        """The ports of the Workers that the Master counts on."""
         try:
             with urllib.request.urlopen(
                 f"http://127.0.0.1:{self._web_port}/json/", timeout=5
             ) as answer:
-                return int(json.load(answer)["aliveworkers"])
+                workers = json.load(answer)["workers"]
         except (OSError, ValueError):
             # Not up yet, or up but still answering with its front page.
-            return 0
+            return set()
+        return {int(worker["port"]) for worker in workers if worker["state"] == "ALIVE"}
 
     def _processes(self) -> list[psutil.Process]:
         return [process for process in psutil.process_iter() if self._is_ours(process)]
