@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_parts import Reading, read_all, until, values, write
-from test_kafka_sink import committer, open_writer
-from test_kafka_sink import write as put
+from sink_parts import begun, open_writer, put
 
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.serialization import ByteArraySchema, SimpleStringSchema
@@ -199,9 +198,7 @@ def test_a_producer_by_its_older_name(broker: KafkaBroker, topic: Topic) -> None
     exactly = FlinkKafkaProducer(
         name, SimpleStringSchema(), servers, semantic=Semantic.EXACTLY_ONCE
     )
-    end = committer(exactly)
-    end.abort_others([])
-    writer = open_writer(exactly)
+    end, writer = begun(exactly)
     put(writer, "c")
     prepared = writer.prepare_commit()()
     assert values(read_all(broker, name)) == ["a", "b"]
