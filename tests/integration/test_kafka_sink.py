@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import pytest
 from kafka_parts import exactly_once, read_all, sink, until, values
 from sink_parts import begun, committer, open_writer, put
@@ -14,6 +16,7 @@ from sink_parts import begun, committer, open_writer, put
 from penstock.common import SerializationSchema
 from penstock.connectors.kafka import lease
 from penstock.connectors.kafka.coordinator import Coordinators
+from penstock.connectors.kafka.pool import READY
 from penstock.connectors.sink import Committer, SinkWriter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
@@ -218,6 +221,36 @@ def _open_again(
     put(writer, "open")
     writer._turn.transactional.production.flush(30)
     return writer._turn.transactional.id in ids
+
+
+def test_producers_that_are_done_are_gone_at_once_and_prepared_transactions_are_not(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    end, writer = begun(built)
+
+    def another(number: int, writer: SinkWriter) -> int:
+        put(writer, str(number))
+        end.commit(writer.prepare_commit()())
+        until("the next", lambda: writer._pool._ready.qsize() == READY)
+        return psutil.Process().num_threads()
+
+    gc.disable()  # each producer has threads and connections, which must not wait for it
+    try:
+        threads = [another(number, writer) for number in range(40)]
+        assert max(threads[20:]) <= max(threads[:20]) + 4
+        put(writer, "last")
+        prepared = writer.prepare_commit()()
+        writer.close()
+        before = psutil.Process().num_threads()
+        del writer
+        until("their end", lambda: psutil.Process().num_threads() < before)
+    finally:
+        gc.enable()
+    end.commit(prepared)
+    assert values(read_all(broker, name)) == [*map(str, range(40)), "last"]
+    end.close()
 
 
 def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
