@@ -3,8 +3,14 @@
 The job has parallelism 2 and checkpoints every second; its output is there when it is committed.
 The loop is one process that reads the same topic with confluent-kafka, calls the same functions,
 and produces its results without transactions.
+
+    python -m bench.kafka_upi --interval "300 ms"
+
+measures the job with that interval against the same job with a second: what frequent checkpoints,
+and so output that is seen soon, cost of the rate.
 """
 
+import argparse
 import json
 import tempfile
 import time
@@ -13,7 +19,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.common import Run, interleaved, result_row, share_with_workers
+from bench.common import Rounds, Run, interleaved, result_row, share_with_workers
 from bench.data import RECORDS, parts, upi_payments
 from bench.stamps import mark, notes
 from bench.upi_job import STRATEGY, per_minute, to_pair
@@ -33,6 +39,7 @@ from penstock.testing.kafka import KafkaBroker, kafka_broker
 
 PARTITIONS = 2
 PAYMENTS, COUNTS = "payments", "counts"
+INTERVAL = "1 s"
 
 
 class ToPair(MapFunction):
@@ -91,12 +98,12 @@ def fill(broker: KafkaBroker) -> None:
     producer.flush()
 
 
-def penstock(broker: KafkaBroker, topic: str) -> Run:
+def penstock(broker: KafkaBroker, topic: str, interval: str = INTERVAL) -> Run:
     broker.create_topic(topic, PARTITIONS)
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "parallelism.default": 2,
-            "execution.checkpointing.interval": "1 s",
+            "execution.checkpointing.interval": interval,
             "execution.checkpointing.dir": f"file://{folder}/checkpoints",
         }
         configuration = Configuration.from_dict(settings)
@@ -173,28 +180,57 @@ def _sum(broker: KafkaBroker, topic: str) -> int:
     return sum(json.loads(one.value())[1] for one in _messages(broker, topic, PARTITIONS))
 
 
+def compare_with_loop(broker: KafkaBroker, topics: Iterator[str]) -> str:
+    """The job against the loop."""
+    rounds = interleaved(
+        penstock=lambda: penstock(broker, next(topics)),
+        loop=lambda: loop(broker, next(topics)),
+    )
+    ratio, details = _compared(rounds, "penstock", "loop")
+    details += f"; wall of execute() {rounds.wall('penstock'):.1f} s"
+    return result_row("kafka_upi", f"{ratio:.2f} x the loop without transactions", details)
+
+
+def compare_intervals(broker: KafkaBroker, topics: Iterator[str], interval: str) -> str:
+    """The job with this interval against the job with a second."""
+    rounds = interleaved(
+        often=lambda: penstock(broker, next(topics), interval),
+        seldom=lambda: penstock(broker, next(topics)),
+    )
+    ratio, details = _compared(rounds, "often", "seldom")
+    figure = f"{ratio:.2f} x its rate with a checkpoint every {INTERVAL}"
+    return result_row(f'kafka_upi --interval "{interval}"', figure, details)
+
+
+def _compared(rounds: Rounds, name: str, baseline: str) -> tuple[float, str]:
+    """The ratio of the rates, and what it is made of, if all results are right."""
+    for contender, runs in rounds.runs.items():
+        wrong = [run.records for run in runs if run.records != RECORDS]
+        if wrong:
+            raise SystemExit(
+                f"{contender}: results should stand for {RECORDS} payments, not {wrong}"
+            )
+    print(rounds.table())
+    low, high = rounds.spread(name, baseline)
+    details = (
+        f"{rounds.rate(name):,.0f}/s of {rounds.rate(baseline):,.0f}/s, rounds {low:.2f}-{high:.2f}"
+    )
+    return rounds.ratio(name, baseline), details
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--interval", help="compare the job at this interval with it at a second")
+    given = parser.parse_args()
     share_with_workers()
     with kafka_broker() as broker:
         fill(broker)
         topics = (f"{COUNTS}-{number}" for number in range(1000))
         penstock(broker, next(topics))  # makes the session
-        rounds = interleaved(
-            penstock=lambda: penstock(broker, next(topics)),
-            loop=lambda: loop(broker, next(topics)),
-        )
-    for name, runs in rounds.runs.items():
-        wrong = [run.records for run in runs if run.records != RECORDS]
-        if wrong:
-            raise SystemExit(f"{name}: results should stand for {RECORDS} payments, not {wrong}")
-    low, high = rounds.spread("penstock", "loop")
-    details = (
-        f"{rounds.rate('penstock'):,.0f}/s of {rounds.rate('loop'):,.0f}/s, "
-        f"rounds {low:.2f}-{high:.2f}; wall of execute() {rounds.wall('penstock'):.1f} s"
-    )
-    print(rounds.table())
-    ratio = rounds.ratio("penstock", "loop")
-    print(result_row("kafka_upi", f"{ratio:.2f} x the loop without transactions", details))
+        if given.interval is None:
+            print(compare_with_loop(broker, topics))
+        else:
+            print(compare_intervals(broker, topics, given.interval))
 
 
 if __name__ == "__main__":

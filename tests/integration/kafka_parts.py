@@ -10,7 +10,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from penstock.common.clock import SystemClock
 from penstock.connectors.source import EnumeratorContext, ReaderContext, SourceReader
-from penstock.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
+from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import (
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaSourceBuilder,
+)
 from penstock.testing.kafka import KafkaBroker
 
 
@@ -138,3 +144,25 @@ def read(builder: KafkaSourceBuilder) -> list[Any]:
     """All records of a bounded source."""
     with Reading(builder.build()) as reading:
         return reading.to_end()
+
+
+def sink(
+    broker: KafkaBroker,
+    serializer: Any,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+    prefix: str | None = None,
+    **properties: Any,
+) -> KafkaSink:
+    if isinstance(serializer, str):
+        serializer = KafkaRecordSerializationSchema.builder().set_topic(serializer).build()
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    builder.set_delivery_guarantee(guarantee).set_record_serializer(serializer)
+    if prefix is not None:
+        builder.set_transactional_id_prefix(prefix)
+    for key, value in properties.items():
+        builder.set_property(key.replace("_", "."), value)
+    return builder.build()
+
+
+def exactly_once(broker: KafkaBroker, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
+    return sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix, **properties)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psycopg
-from kafka_parts import read_all, source, values, write
+from kafka_parts import exactly_once, read_all, source, values, write
 from numbers_driver import jdbc
-from test_kafka_sink import exactly_once
 
 from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.testing.conformance import check_bounded_source, check_transactional_sink

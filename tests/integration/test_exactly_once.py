@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,9 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 from fault_points import POINTS
-from job_parts import Count, environment, running, slot_pids
-from kafka_parts import read_all, until, values
-from numbers_driver import KEYS, PARTITIONS, NumbersDriver, NumbersJob, jdbc, key_of
+from kafka_parts import read_all, values
+from numbers_driver import KEYS, PARTITIONS, NumbersDriver, NumbersJob, key_of
 
-from penstock.common import WatermarkStrategy
-from penstock.datastream.connectors.jdbc import JdbcSink
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
 
@@ -153,48 +149,3 @@ def check(seen: list[Any], expected: set[Any]) -> None:
     for key, count, _ in seen:
         assert by_key.get(key, 0) + 1 == count, f"key {key}: {count} is out of order"
         by_key[key] = count
-
-
-# --- balance ----------------------------------------------------------------------------------
-
-
-def legs(number: int) -> Iterator[tuple[int, int]]:
-    """A transfer between two of a hundred accounts."""
-    amount = number % 97 + 1
-    yield number % 100, -amount
-    yield (number * 7 + 3) % 100, amount
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.usefixtures("session")
-def test_money_is_neither_made_nor_lost_at_any_moment(
-    postgres: PostgresServer, tmp_path: Path
-) -> None:
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS legs")
-        connection.execute("CREATE TABLE legs (account int, amount int)")
-        env = environment(2, tmp_path / "checkpoints", "200 ms")
-        stream = env.from_source(
-            NumberSequenceSource(0, 60_000), WatermarkStrategy.no_watermarks(), "transfers"
-        )
-        accounts = stream.flat_map(legs).key_by(lambda leg: leg[0]).process(Count())
-        sql = "INSERT INTO legs VALUES (?, ?)"
-        sink = JdbcSink.exactly_once_sink(sql, None, jdbc(postgres.url))
-        # One writer: its transactions are the states that anybody can see.
-        accounts.map(lambda one: one[2]).sink_to(sink).set_parallelism(1).uid("legs")
-        job = env.execute_async("balance")
-        now = running(job, checkpoints=1)
-        os.kill(slot_pids(now)[0], signal.SIGKILL)
-        result, states = job.get_job_execution_result(), []
-
-        def looked() -> bool:
-            states.append(connection.execute("SELECT count(*), sum(amount) FROM legs").fetchone())
-            return result.done()
-
-        until("the end", looked, 240)
-        result.result()
-        states.append(connection.execute("SELECT count(*), sum(amount) FROM legs").fetchone())
-    assert {total for count, total in states if count} == {0}
-    assert states[-1][0] == 2 * 60_001
-    assert len({count for count, _ in states}) > 2

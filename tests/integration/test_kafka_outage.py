@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_parts import Reading, read_all, source, until, values
-from kafka_parts import write as send
-from test_kafka_sink import committer, exactly_once, open_writer, sink, write
+from kafka_parts import Reading, exactly_once, read_all, sink, source, until, values, write
+from sink_parts import begun, open_writer, put
 
 from penstock.errors import SinkError
 from penstock.testing.kafka import KafkaBroker, kafka_broker
@@ -30,10 +29,8 @@ def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
 ) -> None:
     name, prefix = topic(), "outage"
     built = exactly_once(broker, name, prefix, message_timeout_ms="2000")
-    end = committer(built)
-    end.abort_others([])
-    writer = open_writer(built)
-    write(writer, "a")
+    end, writer = begun(built)
+    put(writer, "a")
     end.commit(writer.prepare_commit()())
     until("room", writer.has_room)
     broker.kill()
@@ -45,7 +42,7 @@ def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
     # As a restart does: nothing of the old attempt, and then on.
     end.abort_others([])
     writer = open_writer(built, attempt=2)
-    write(writer, "again")
+    put(writer, "again")
     end.commit(writer.prepare_commit()())
     assert values(read_all(broker, name)) == ["a", "again"]
     writer.close()
@@ -56,7 +53,7 @@ def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
 def test_without_transactions_too(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name, message_timeout_ms="1500"))
-    write(writer, "a")
+    put(writer, "a")
     writer.prepare_commit()()
     broker.kill()
     writer.write("b")
@@ -73,10 +70,8 @@ def test_what_was_prepared_is_committed_when_the_broker_is_back(
 ) -> None:
     name = topic()
     built = exactly_once(broker, name, name)
-    end = committer(built)
-    end.abort_others([])
-    writer = open_writer(built)
-    write(writer, "a", "b")
+    end, writer = begun(built)
+    put(writer, "a", "b")
     prepared = writer.prepare_commit()()
     broker.kill()
     with ThreadPoolExecutor(1) as pool:
@@ -93,12 +88,12 @@ def test_what_was_prepared_is_committed_when_the_broker_is_back(
 @pytest.mark.timeout(120)
 def test_a_reader_goes_on_when_the_broker_is_back(broker: KafkaBroker, topic: Topic) -> None:
     name = topic(2)
-    send(broker, name, [{"value": str(n), "partition": n % 2} for n in range(10)])
+    write(broker, name, [{"value": str(n), "partition": n % 2} for n in range(10)])
     with Reading(source(broker, name).build()) as reading:
         assert sorted(map(int, reading.take(10))) == list(range(10))
         broker.kill()
         for _ in range(20):
             assert reading.poll() == []
         broker.start()
-        send(broker, name, [{"value": str(n), "partition": n % 2} for n in range(10, 20)])
+        write(broker, name, [{"value": str(n), "partition": n % 2} for n in range(10, 20)])
         assert sorted(map(int, reading.take(10))) == list(range(10, 20))

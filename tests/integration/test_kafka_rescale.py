@@ -9,17 +9,10 @@ from typing import Any
 
 import pytest
 from job_parts import Count, environment, running
-from kafka_parts import read_all, until, values, write
+from kafka_parts import exactly_once, read_all, source, until, values, write
 from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
-from penstock.datastream.connectors.base import DeliveryGuarantee
-from penstock.datastream.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordSerializationSchema,
-    KafkaSink,
-    KafkaSource,
-)
 from penstock.testing.kafka import KafkaBroker
 
 NUMBERS, KEYS, PARTITIONS = 3_000, 11, 3
@@ -40,16 +33,12 @@ def test_every_number_is_counted_once(
             write(broker, numbers, [str(n) for n in range(start, start + 20)])
 
     env = environment(1, tmp_path / "checkpoints", "200 ms")
-    source = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers)
-    source.set_topics(numbers).set_starting_offsets(KafkaOffsetsInitializer.earliest())
-    stream = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "numbers")
+    stream = env.from_source(
+        source(broker, numbers).build(), WatermarkStrategy.no_watermarks(), "numbers"
+    )
     counted = stream.map(int).key_by(key_of).process(Count())
-    schema = KafkaRecordSerializationSchema.builder().set_topic(out).build()
-    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
-    sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_record_serializer(schema)
-    sink.set_transactional_id_prefix(out)
     lines = counted.map(lambda one: f"{one[0]} {one[1]} {one[2]}")
-    lines.sink_to(sink.build()).uid("kafka")
+    lines.sink_to(exactly_once(broker, out, out)).uid("kafka")
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kafka_parts import read, read_all, values
-from test_kafka_sink import committer, open_writer, write
+from sink_parts import begun, committer, put
 
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
@@ -92,10 +92,8 @@ def test_writing_exactly_once_and_reading_over_tls_with_a_password(
     secure: KafkaBroker, properties: dict[str, str]
 ) -> None:
     built = sink(secure, properties, "secure")
-    end = committer(built)
-    end.abort_others([])
-    writer = open_writer(built)
-    write(writer, "a", "b")
+    end, writer = begun(built)
+    put(writer, "a", "b")
     prepared = writer.prepare_commit()()
     assert read_all(secure, "payments") == []
     end.commit(prepared)

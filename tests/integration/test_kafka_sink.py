@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import pytest
-from kafka_parts import read_all, until, values
+from kafka_parts import exactly_once, read_all, sink, until, values
+from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import SerializationSchema
-from penstock.common.clock import SystemClock
 from penstock.connectors.kafka import lease
 from penstock.connectors.kafka.coordinator import Coordinators
-from penstock.connectors.sink import Committer, CommitterContext, SinkWriter, WriterContext
+from penstock.connectors.kafka.pool import READY
+from penstock.connectors.sink import Committer, SinkWriter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
     KafkaRecordSerializationSchema,
@@ -27,47 +30,6 @@ from penstock.testing.kafka import KafkaBroker
 Topic = Callable[..., str]
 
 
-def sink(
-    broker: KafkaBroker,
-    serializer: Any,
-    guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
-    prefix: str | None = None,
-    **properties: Any,
-) -> KafkaSink:
-    if isinstance(serializer, str):
-        serializer = KafkaRecordSerializationSchema.builder().set_topic(serializer).build()
-    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
-    builder.set_delivery_guarantee(guarantee).set_record_serializer(serializer)
-    if prefix is not None:
-        builder.set_transactional_id_prefix(prefix)
-    for key, value in properties.items():
-        builder.set_property(key.replace("_", "."), value)
-    return builder.build()
-
-
-def exactly_once(broker: KafkaBroker, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
-    return sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix, **properties)
-
-
-def open_writer(sink: KafkaSink, subtask: int = 0, attempt: int = 1) -> SinkWriter:
-    context = WriterContext("job", "uid", attempt, subtask, 1, SystemClock(), None, None)
-    writer = sink.create_writer(context)
-    writer.open()
-    return writer
-
-
-def write(writer: SinkWriter, *records: Any) -> None:
-    for record in records:
-        until("room", writer.has_room)
-        writer.write(record)
-
-
-def committer(sink: KafkaSink, job: str = "job") -> Committer:
-    made = sink.create_committer(CommitterContext(job, "uid"))
-    assert made is not None
-    return made
-
-
 # --- messages ---------------------------------------------------------------------------------
 
 
@@ -76,12 +38,12 @@ def test_without_a_schema_text_and_bytes_are_written_as_they_are(
 ) -> None:
     name = topic()
     writer = open_writer(sink(broker, name))
-    write(writer, "zażółć", b"\xff", {"a": [1, None]}, ("x", 2), 7, None)
+    put(writer, "zażółć", b"\xff", {"a": [1, None]}, ("x", 2), 7, None)
     assert writer.prepare_commit()() == []
     found = [message.value() for message in read_all(broker, name)]
     assert found == ["zażółć".encode(), b"\xff", b'{"a": [1, null]}', b'["x", 2]', b"7", None]
     with pytest.raises(RecordError, match="set cannot be written as JSON"):
-        write(writer, {1, 2})
+        put(writer, {1, 2})
     writer.close()
 
 
@@ -106,7 +68,7 @@ def test_key_headers_timestamp_topic_and_partition(broker: KafkaBroker, topic: T
     schema.set_timestamp(lambda record: 1000 + record[0])
     schema.set_partitioner(lambda record, key: int(key) % 3)
     writer = open_writer(sink(broker, schema.build()))
-    write(writer, (5,), (4, "even"))
+    put(writer, (5,), (4, "even"))
     writer.prepare_commit()()
     writer.close()
     [odd] = read_all(broker, topics[1])
@@ -160,11 +122,11 @@ def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Top
     name = topic()
     writer = open_writer(sink(broker, name))
     with pytest.raises(SinkError, match=rf"topic {name}: a message of 2000000 bytes"):
-        write(writer, "x" * 2_000_000)
+        put(writer, "x" * 2_000_000)
     writer.close()
     # The client would send it, the broker does not take it.
     writer = open_writer(sink(broker, name, message_max_bytes="5000000"))
-    write(writer, "x" * 2_000_000)
+    put(writer, "x" * 2_000_000)
     with pytest.raises(SinkError, match=f"topic {name}: a message was not delivered"):
         writer.prepare_commit()()
     writer.close()
@@ -172,7 +134,7 @@ def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Top
 
 def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker) -> None:
     writer = open_writer(sink(broker, "nowhere", topic_metadata_propagation_max_ms="500"))
-    write(writer, "x")
+    put(writer, "x")
     with pytest.raises(SinkError, match="nowhere"):
         writer.prepare_commit()()
     writer.close()
@@ -186,7 +148,7 @@ def test_a_checkpoint_waits_for_deliveries_or_does_not(broker: KafkaBroker, topi
         name = topic()
         # The client keeps messages back for longer than this test takes.
         writer = open_writer(sink(broker, name, guarantee, linger_ms="60000"))
-        write(writer, "a")
+        put(writer, "a")
         assert writer.prepare_commit()() == []
         assert values(read_all(broker, name)) == expected, guarantee
         writer.close()
@@ -200,12 +162,10 @@ def test_records_are_visible_when_they_are_committed_and_not_before(
 ) -> None:
     name = topic(2)
     built = exactly_once(broker, name, name)
-    end = committer(built)
-    end.abort_others([])
-    writer = open_writer(built)
-    write(writer, *"abc")
+    end, writer = begun(built)
+    put(writer, *"abc")
     prepare = writer.prepare_commit()
-    write(writer, *"def")
+    put(writer, *"def")
     first = prepare()
     assert read_all(broker, name) == []
     end.commit(first)
@@ -234,11 +194,10 @@ def test_ids_are_used_again_and_an_old_committable_changes_nothing(
 ) -> None:
     name = topic()
     built = exactly_once(broker, name, name)
-    end, writer = committer(built), open_writer(built)
-    end.abort_others([])
+    end, writer = begun(built)
     seen: list[Any] = []
     for number in range(12):
-        write(writer, str(number))
+        put(writer, str(number))
         prepared = writer.prepare_commit()()
         end.commit(prepared)
         seen.extend(prepared)
@@ -259,9 +218,39 @@ def test_ids_are_used_again_and_an_old_committable_changes_nothing(
 def _open_again(
     writer: SinkWriter, ids: list[str], seen: list[Any], end: Committer, name: str, broker: Any
 ) -> bool:
-    write(writer, "open")
+    put(writer, "open")
     writer._turn.transactional.production.flush(30)
     return writer._turn.transactional.id in ids
+
+
+def test_producers_that_are_done_are_gone_at_once_and_prepared_transactions_are_not(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(broker, name, name)
+    end, writer = begun(built)
+
+    def another(number: int, writer: SinkWriter) -> int:
+        put(writer, str(number))
+        end.commit(writer.prepare_commit()())
+        until("the next", lambda: writer._pool._ready.qsize() == READY)
+        return psutil.Process().num_threads()
+
+    gc.disable()  # each producer has threads and connections, which must not wait for it
+    try:
+        threads = [another(number, writer) for number in range(40)]
+        assert max(threads[20:]) <= max(threads[:20]) + 4
+        put(writer, "last")
+        prepared = writer.prepare_commit()()
+        writer.close()
+        before = psutil.Process().num_threads()
+        del writer
+        until("their end", lambda: psutil.Process().num_threads() < before)
+    finally:
+        gc.enable()
+    end.commit(prepared)
+    assert values(read_all(broker, name)) == [*map(str, range(40)), "last"]
+    end.close()
 
 
 def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
@@ -269,13 +258,12 @@ def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
 ) -> None:
     name = topic()
     built = exactly_once(broker, name, name)
-    old, end = open_writer(built), committer(built)
-    end.abort_others([])
-    write(old, "covered")
+    end, old = begun(built)
+    put(old, "covered")
     covered = old.prepare_commit()()
-    write(old, "not covered")
+    put(old, "not covered")
     beyond = old.prepare_commit()()
-    write(old, "open")
+    put(old, "open")
     old._turn.transactional.production.flush(30)
     end.close()
     # Another process: a new committer, which knows nothing but what the checkpoint holds.
@@ -290,7 +278,7 @@ def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
     assert f"topic {name}, partition 0, offsets " in str(caught.value)
     assert beyond[0]["id"] in str(caught.value)
     # What is left of the old attempt can do nothing any more.
-    write(old, "zombie")
+    put(old, "zombie")
     zombie = old.prepare_commit()
     with pytest.raises(SinkError):
         zombie()
@@ -308,17 +296,17 @@ def test_recovery_with_fewer_writers_settles_all_that_there_were(
     end.abort_others([])
     three = [open_writer(built, subtask) for subtask in range(3)]
     for subtask, writer in enumerate(three):
-        write(writer, f"covered {subtask}")
+        put(writer, f"covered {subtask}")
     covered = [one for writer in three for one in writer.prepare_commit()()]
     for writer in three:
-        write(writer, "open")
+        put(writer, "open")
         writer.flush()
     end.close()
     # The next attempt has one writer, and a checkpoint that names the transactions of three.
     other = committer(built)
     other.abort_others(covered)
     alone = open_writer(built, attempt=2)
-    write(alone, "next")
+    put(alone, "next")
     other.commit(covered)
     other.commit(alone.prepare_commit()())
     expected = ["covered 0", "covered 1", "covered 2", "next"]
@@ -332,9 +320,8 @@ def test_a_transaction_that_timed_out_is_an_error_that_names_its_offsets(
 ) -> None:
     name = topic()
     built = exactly_once(broker, name, name, transaction_timeout_ms="10000")
-    writer, end = open_writer(built), committer(built)
-    end.abort_others([])
-    write(writer, "a", "b")
+    end, writer = begun(built)
+    put(writer, "a", "b")
     prepared = writer.prepare_commit()()
     coordinators = Coordinators({"bootstrap.servers": broker.bootstrap_servers})
     id_ = prepared[0]["id"]
@@ -348,9 +335,8 @@ def test_a_transaction_that_timed_out_is_an_error_that_names_its_offsets(
 def test_recovery_of_a_prefix_leaves_longer_ones_alone(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     longer = exactly_once(broker, name, f"{name}-2")
-    writer, end = open_writer(longer), committer(longer)
-    end.abort_others([])
-    write(writer, "a")
+    end, writer = begun(longer)
+    put(writer, "a")
     prepared = writer.prepare_commit()()
     other = committer(exactly_once(broker, name, name))
     other.abort_others([])
@@ -366,9 +352,8 @@ def test_recovery_of_a_prefix_leaves_longer_ones_alone(broker: KafkaBroker, topi
 def test_a_prefix_in_use_by_another_live_job_is_refused(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     built = exactly_once(broker, name, name)
-    one, writer = committer(built, "one"), open_writer(built)
-    one.abort_others([])
-    write(writer, "a")
+    one, writer = begun(built, "one")
+    put(writer, "a")
     other = committer(built, "two")
     with pytest.raises(SinkError, match=f"prefix '{name}' is in use by another job"):
         other.abort_others([])
@@ -426,13 +411,12 @@ def test_transactions_arrive_in_the_order_of_their_records(
     name = topic()
     # The first waits for company before it is sent, as long as nobody flushes it.
     built = exactly_once(broker, name, name, linger_ms="2000")
-    writer, end = open_writer(built), committer(built)
-    end.abort_others([])
-    write(writer, "a", "b")
+    end, writer = begun(built)
+    put(writer, "a", "b")
     first = writer.prepare_commit()
-    write(writer, "c")
+    put(writer, "c")
     second = writer.prepare_commit()
-    write(writer, "d")
+    put(writer, "d")
     writer.flush()
     prepared = first() + second()
     prepared += writer.prepare_commit()()

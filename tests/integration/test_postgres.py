@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from kafka_parts import until
+from numbers_driver import jdbc
+from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import Types
-from penstock.common.clock import SystemClock
 from penstock.connectors.jdbc.statement import upsert, with_marks
-from penstock.connectors.sink import Committer, CommitterContext, SinkWriter, WriterContext
+from penstock.connectors.sink import CommitterContext
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,
@@ -26,35 +26,12 @@ from penstock.testing.postgres import PostgresServer
 INSERT = "INSERT INTO pairs VALUES (?, ?)"
 
 
-def options(url: str) -> JdbcConnectionOptions:
-    return JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
-
-
 @pytest.fixture
 def table(postgres: PostgresServer) -> Any:
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS pairs")
         connection.execute("CREATE TABLE pairs (k text, v int)")
         yield lambda: sorted(connection.execute("SELECT k, v FROM pairs").fetchall())
-
-
-def open_writer(sink: JdbcSink, subtask: int = 0) -> SinkWriter:
-    context = WriterContext("job", "uid", 1, subtask, 1, SystemClock(), None, None)
-    writer = sink.create_writer(context)
-    writer.open()
-    return writer
-
-
-def write(writer: SinkWriter, *records: Any) -> None:
-    for record in records:
-        until("room", writer.has_room)
-        writer.write(record)
-
-
-def committer(sink: JdbcSink, job: str = "job") -> Committer:
-    made = sink.create_committer(CommitterContext(job, "uid"))
-    assert made is not None
-    return made
 
 
 # --- at least once ----------------------------------------------------------------------------
@@ -66,13 +43,11 @@ def test_rows_are_there_after_a_checkpoint_and_upserts_may_come_again(
     with psycopg.connect(postgres.url) as connection:
         connection.execute("ALTER TABLE pairs ADD PRIMARY KEY (k)")
     batches = JdbcExecutionOptions.builder().with_batch_size(2).build()
-    sink = JdbcSink.upsert_sink(
-        "pairs", ["k", "v"], ["k"], options(f"jdbc:{postgres.url}"), batches
-    )
+    sink = JdbcSink.upsert_sink("pairs", ["k", "v"], ["k"], jdbc(f"jdbc:{postgres.url}"), batches)
     assert sink.create_committer(CommitterContext("job", "uid")) is None
     for _ in range(2):
         writer = open_writer(sink)
-        write(writer, ("a", 1), ("b", 2), ("a", 3), {"v": 4, "k": "c"})
+        put(writer, ("a", 1), ("b", 2), ("a", 3), {"v": 4, "k": "c"})
         assert writer.prepare_commit()() == []
         writer.close()
         assert table() == [("a", 3), ("b", 2), ("c", 4)]
@@ -84,10 +59,10 @@ def test_any_database_by_a_function(tmp_path: Path) -> None:
         connection.execute('CREATE TABLE pairs (k text PRIMARY KEY, "odd name" int)')
     connect = functools.partial(sqlite3.connect, path, check_same_thread=False)
     by_function = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_connector(connect)
-    for connection_options in (by_function.build(), options(f"jdbc:sqlite:{path}")):
+    for connection_options in (by_function.build(), jdbc(f"jdbc:sqlite:{path}")):
         sink = JdbcSink.upsert_sink("pairs", ["k", "odd name"], ["k"], connection_options)
         writer = open_writer(sink)
-        write(writer, *[(str(n % 5), n) for n in range(5000)])
+        put(writer, *[(str(n % 5), n) for n in range(5000)])
         writer.prepare_commit()()
         writer.close()
         with sqlite3.connect(path) as connection:
@@ -96,21 +71,21 @@ def test_any_database_by_a_function(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_an_error(postgres: PostgresServer, table: Any) -> None:
-    sink = JdbcSink.sink(INSERT, Types.ROW([Types.STRING(), Types.INT()]), options(postgres.url))
+    sink = JdbcSink.sink(INSERT, Types.ROW([Types.STRING(), Types.INT()]), jdbc(postgres.url))
     writer = open_writer(sink)
     with pytest.raises(RecordError, match="3 fields and the statement 2"):
-        write(writer, ("a", 1, 2))
-    write(writer, ("a", "no number"))
+        put(writer, ("a", 1, 2))
+    put(writer, ("a", "no number"))
     with pytest.raises(SinkError, match="no number"):
         writer.prepare_commit()()
     writer.close()
-    nowhere = JdbcSink.sink(INSERT, None, options("jdbc:postgresql://127.0.0.1:1/none"))
+    nowhere = JdbcSink.sink(INSERT, None, jdbc("jdbc:postgresql://127.0.0.1:1/none"))
     with pytest.raises(SinkError, match=r"127\.0\.0\.1/none cannot be reached"):
         open_writer(nowhere)
     with pytest.raises(ProgramError, match="needs PostgreSQL"):
-        JdbcSink.exactly_once_sink(INSERT, None, options("jdbc:sqlite:x"))
+        JdbcSink.exactly_once_sink(INSERT, None, jdbc("jdbc:sqlite:x"))
     with pytest.raises(ProgramError, match="mysql"):
-        options("jdbc:mysql://host/db")
+        jdbc("jdbc:mysql://host/db")
 
 
 def test_statements() -> None:
@@ -129,17 +104,15 @@ def test_statements() -> None:
 
 @pytest.fixture
 def exactly_once(postgres: PostgresServer) -> JdbcSink:
-    return JdbcSink.exactly_once_sink(INSERT, None, options(postgres.url))
+    return JdbcSink.exactly_once_sink(INSERT, None, jdbc(postgres.url))
 
 
 def test_prepared_rows_are_visible_when_committed(exactly_once: JdbcSink, table: Any) -> None:
-    end = committer(exactly_once)
-    end.abort_others([])
-    writer = open_writer(exactly_once)
+    end, writer = begun(exactly_once)
     assert writer.prepare_commit()() == []
-    write(writer, ("a", 1))
+    put(writer, ("a", 1))
     prepare = writer.prepare_commit()
-    write(writer, ("b", 2))
+    put(writer, ("b", 2))
     first = prepare()
     assert table() == []
     end.commit(first)
@@ -154,11 +127,11 @@ def test_another_process_commits_and_rolls_the_rest_back(
     postgres: PostgresServer, exactly_once: JdbcSink, table: Any
 ) -> None:
     old = open_writer(exactly_once)
-    write(old, ("covered", 1))
+    put(old, ("covered", 1))
     covered = old.prepare_commit()()
-    write(old, ("beyond", 2))
+    put(old, ("beyond", 2))
     beyond = old.prepare_commit()()
-    write(old, ("open", 3))
+    put(old, ("open", 3))
     postgres.kill()
     postgres.start()
     other = committer(exactly_once)
@@ -181,7 +154,7 @@ def test_another_process_commits_and_rolls_the_rest_back(
 
 def test_a_writer_of_an_old_attempt_is_cut_off(exactly_once: JdbcSink, table: Any) -> None:
     zombie = open_writer(exactly_once)
-    write(zombie, ("zombie", 1))
+    put(zombie, ("zombie", 1))
     committer(exactly_once).abort_others([])
     late = zombie.prepare_commit()
     with pytest.raises(SinkError):

@@ -27,6 +27,7 @@ from penstock.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
 )
 from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.data_stream import CachedDataStream, KeyedStream
 from penstock.errors import (
     InvalidParallelismError,
@@ -126,6 +127,15 @@ def test_checkpoint_storages_tell_what_holds():
 def test_java_wrappers_say_what_to_use():
     with pytest.raises(JavaOnlyError, match="from_source"):
         SourceFunction("org.example.Source")
+
+
+def test_a_source_can_be_added_without_watermarks():
+    with local_environment() as env:
+        stream = env.add_source(NumberSequenceSource(1, 3))
+        assert stream.get_name() == "Source: Custom Source"
+        assert sorted(stream.execute_and_collect()) == [1, 2, 3]
+        with pytest.raises(ProgramError, match="FlinkKafkaConsumer or another Source, not a list"):
+            env.add_source([1, 2, 3])
 
 
 def test_every_kind_of_accumulation_is_one_of_its_kinds():

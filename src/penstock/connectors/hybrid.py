@@ -32,6 +32,11 @@ class SourcesInTurn(Source):
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
             raise ProgramError("a hybrid source needs at least one source")
+        if any(source.watermark_strategy is not None for source in sources):
+            raise ProgramError(
+                "a hybrid source has one watermark strategy, that of from_source(): do not give "
+                "its sources any"
+            )
         self._sources = tuple(sources)
         # Timestamps are asked for from all of them or from none.
         self.timed = all(source.timed for source in sources)

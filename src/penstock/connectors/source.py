@@ -47,6 +47,8 @@ from typing import Any
 
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.metrics import MetricGroup
 
 
@@ -170,6 +172,10 @@ class Source(ABC):
     `ReaderContext.timed`, which says whether anything in the program asks for them."""
     keeps_bad_records = False
     """Whether readers return a `BadRecord` in place of what they cannot decode."""
+    watermark_strategy: WatermarkStrategy | None = None
+    """The watermarks that the source was given itself, for `add_source()`, which gives none."""
+    produced_type: TypeInformation | None = None
+    """The type of the records, where the source knows it and `add_source()` is not told one."""
 
     @abstractmethod
     def create_enumerator(

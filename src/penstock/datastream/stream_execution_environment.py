@@ -86,7 +86,6 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
         StreamExecutionEnvironment._local_defaults = {options.PARALLELISM.key: setting}
 
     add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
-    add_source = java_only("add_source", "use from_source() with a Source")
     create_input = java_only("create_input", "use from_source() with a FileSource")
     add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
 
@@ -113,7 +112,33 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
         if not isinstance(source, Source):
             raise ProgramError(f"from_source() needs a Source, not a {type(source).__name__}")
         need(watermark_strategy, WatermarkStrategy, "from_source()")
+        if source.watermark_strategy is not None:
+            raise ProgramError(
+                f"the {type(source).__name__} has been given watermarks already, and from_source() "
+                "gives it others: use add_source(), or do not give it any before"
+            )
         return self._source(source, source_name, type_info, strategy=watermark_strategy)
+
+    def add_source(
+        self,
+        source_func: Source,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """The records of a source that was given its watermarks before, or has none.
+
+        That is a FlinkKafkaConsumer, for programs that have one; any other Source too. Without
+        watermarks of its own, `stream.assign_timestamps_and_watermarks` makes some behind it.
+        """
+        if not isinstance(source_func, Source):
+            raise ProgramError(
+                "add_source() needs a FlinkKafkaConsumer or another Source, not a "
+                f"{type(source_func).__name__}"
+            )
+        if type_info is None:
+            type_info = source_func.produced_type
+        strategy = source_func.watermark_strategy
+        return self._source(source_func, source_name, type_info, strategy=strategy)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in a folder."""

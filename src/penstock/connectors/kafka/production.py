@@ -19,19 +19,47 @@ ROOM = 50_000
 _FULL_PAUSE_SECONDS = 0.01
 
 
+class _Reports:
+    """What the client says of messages.
+
+    It does not know the producer, which knows it: a cycle would keep a producer that nobody needs,
+    with its threads and connections, until the garbage collector comes round.
+    """
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        self.offsets: dict[tuple[str, int], list[int]] = {}
+
+    def delivered(self, error: Any, message: Any) -> None:
+        place = (message.topic(), message.partition())
+        if error is not None:
+            if self.problem is None:
+                self.problem = f"topic {place[0]}: a message was not delivered: {error.str()}"
+            return
+        offset = message.offset()
+        known = self.offsets.get(place)
+        if known is None:
+            self.offsets[place] = [offset, offset]
+        elif offset > known[1]:
+            known[1] = offset
+
+
 class Production:
-    """One producer of the client library."""
+    """One producer of the client library; it ends when nobody holds this any more.
+
+    Then its transaction, if it has one, is left as it is.
+    """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         kafka = need_client()
         self._error: type[Exception] = kafka.KafkaException
+        self._reports = _Reports()
         settings = {"queue.buffering.max.messages": "500000", **properties}
+        settings["on_delivery"] = self._reports.delivered
         try:
-            self.producer = kafka.Producer(logged({**settings, "on_delivery": self._delivered}))
+            self.producer = kafka.Producer(logged(settings))
         except kafka.KafkaException as error:
             raise SinkError(f"a Kafka producer cannot be made: {error}") from error
-        self._problem: str | None = None
-        self._offsets: dict[tuple[str, int], list[int]] = {}
         self._since_poll = 0
         self._alarm: threading.Timer | None = None
 
@@ -84,19 +112,19 @@ class Production:
         self.check()
 
     def check(self) -> None:
-        if self._problem is not None:
-            raise SinkError(self._problem)
+        if self._reports.problem is not None:
+            raise SinkError(self._reports.problem)
 
     def abandon(self) -> None:
         """Nobody waits for its messages any more; a transaction is left as it is."""
-        self._problem = "the writer was closed before its messages were delivered"
+        self._reports.problem = "the writer was closed before its messages were delivered"
         self.producer.purge()
 
     def covered(self) -> list[dict[str, Any]]:
         """The offsets that messages got, first and last by partition."""
         return [
             {"topic": topic, "partition": number, "first": first, "last": last}
-            for (topic, number), (first, last) in sorted(self._offsets.items())
+            for (topic, number), (first, last) in sorted(self._reports.offsets.items())
         ]
 
     def _serve(self, serve: Callable[[float], int], seconds: float) -> int:
@@ -106,16 +134,3 @@ class Production:
         except (self._error, SystemError) as error:
             # A report that is called while the failure is raised turns it into a SystemError.
             raise SinkError(f"the Kafka producer failed: {error.__cause__ or error}") from error
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        place = (message.topic(), message.partition())
-        if error is not None:
-            if self._problem is None:
-                self._problem = f"topic {place[0]}: a message was not delivered: {error.str()}"
-            return
-        offset = message.offset()
-        known = self._offsets.get(place)
-        if known is None:
-            self._offsets[place] = [offset, offset]
-        elif offset > known[1]:
-            known[1] = offset

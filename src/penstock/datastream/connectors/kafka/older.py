@@ -17,19 +17,24 @@ from penstock.common.serialization import (
     SimpleStringSchema,
 )
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.kafka.offsets import EARLIEST, LATEST, RESETS, OffsetRule
 from penstock.connectors.kafka.sink import TopicSink
+from penstock.datastream.checks import need
 from penstock.datastream.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.kafka.source import KafkaSource
 from penstock.errors import ProgramError
 
+# Properties of the consumer that the source has by another name.
+_NEWER = {"flink.partition-discovery.interval-millis": "partition.discovery.interval.ms"}
+
 
 class FlinkKafkaConsumer(KafkaSource):
-    """A Kafka source by its older name, for `from_source()`.
+    """A Kafka source by its older name, for `add_source()` or `from_source()`.
 
     It starts where the group has committed, and elsewhere where the property `auto.offset.reset`
-    says: at the latest record, unless it is set.
+    says: at the latest record, unless it is set. It has no end.
     """
 
     def __init__(
@@ -38,12 +43,26 @@ class FlinkKafkaConsumer(KafkaSource):
         deserialization_schema: DeserializationSchema,
         properties: Mapping[str, str],
     ) -> None:
-        builder = KafkaSource.builder().set_properties(properties)
+        builder = KafkaSource.builder()
+        for key, value in properties.items():
+            builder.set_property(_NEWER.get(key, key), value)
         builder.set_topics(*([topics] if isinstance(topics, str) else topics))
         builder.set_value_only_deserializer(deserialization_schema)
         super().__init__(builder.build()._settings)
-        self._schema = deserialization_schema
+        self.produced_type: TypeInformation = _type_of(deserialization_schema)
         self.set_start_from_group_offsets()
+
+    def assign_timestamps_and_watermarks(
+        self, watermark_strategy: WatermarkStrategy
+    ) -> FlinkKafkaConsumer:
+        """Timestamps and watermarks by this strategy, for each partition by itself.
+
+        `stream.assign_timestamps_and_watermarks` tells partitions apart only where it is in one
+        chain with the source.
+        """
+        need(watermark_strategy, WatermarkStrategy, "assign_timestamps_and_watermarks()")
+        self.watermark_strategy = watermark_strategy
+        return self
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumer:
         """Whether the group's offsets are committed when a checkpoint is complete."""
@@ -80,11 +99,7 @@ class FlinkKafkaConsumer(KafkaSource):
 
     def get_produced_type(self) -> TypeInformation:
         """The type of the records."""
-        if isinstance(self._schema, SimpleStringSchema):
-            return Types.STRING()
-        if isinstance(self._schema, ByteArraySchema):
-            return Types.PRIMITIVE_ARRAY(Types.BYTE())
-        return Types.PICKLED_BYTE_ARRAY()
+        return self.produced_type
 
     def _start(self, rule: OffsetRule) -> FlinkKafkaConsumer:
         self._settings = replace(self._settings, start=rule)
@@ -158,6 +173,14 @@ class FlinkKafkaProducer(KafkaSink):
 
     def _use(self, **changes: Any) -> None:
         TopicSink.__init__(self, replace(self._settings, **changes))
+
+
+def _type_of(schema: DeserializationSchema) -> TypeInformation:
+    if isinstance(schema, SimpleStringSchema):
+        return Types.STRING()
+    if isinstance(schema, ByteArraySchema):
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+    return Types.PICKLED_BYTE_ARRAY()
 
 
 def _now(record: Any) -> int:
