@@ -95,19 +95,26 @@ def interrupted(driver: str) -> Ending:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        while len(list(Path(folder).iterdir())) < TASKS:
-            if process.poll() is not None:
-                raise RuntimeError(f"the driver {driver!r} ended with code {process.returncode}")
-            time.sleep(0.02)
-        time.sleep(1)
-        below = psutil.Process(process.pid).children(recursive=True)
-        started = time.perf_counter()
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait()
-        exited = time.perf_counter() - started
-        while any(map(_runs, below)):
-            time.sleep(0.005)
-        return Ending(exited, time.perf_counter() - started)
+        try:
+            return _interrupt(process, folder)
+        finally:
+            process.kill()  # if it has not come to its end
+
+
+def _interrupt(process: subprocess.Popen[str], folder: str) -> Ending:
+    while len(list(Path(folder).iterdir())) < TASKS:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} ended with code {process.returncode}")
+        time.sleep(0.02)
+    time.sleep(1)
+    below = psutil.Process(process.pid).children(recursive=True)
+    started = time.perf_counter()
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait()
+    exited = time.perf_counter() - started
+    while any(map(_runs, below)):
+        time.sleep(0.005)
+    return Ending(exited, time.perf_counter() - started)
 
 
 def _runs(process: psutil.Process) -> bool:
