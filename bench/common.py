@@ -91,13 +91,13 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     return ordered[max(int(rank) - 1, 0)]
 
 
-def result_row(name: str, figure: str, details: str) -> str:
-    """A line for the table in RESULTS.md."""
+def result_row(name: str, figure: str, details: str, options: str = "") -> str:
+    """A line for the table in RESULTS.md; `options` of the command that repeats it."""
     python = ".".join(map(str, sys.version_info[:2]))
     machine = f"{os.cpu_count()} cores, Python {python}"
     today = datetime.date.today().isoformat()
-    repeat = f"`python -m bench.{name}`"
-    return f"| {today} | {commit()} | {name} | {figure} | {details} | {machine} | {repeat} |"
+    command = f"python -m bench.{name.partition(' ')[0]} {options}".rstrip()
+    return f"| {today} | {commit()} | {name} | {figure} | {details} | {machine} | `{command}` |"
 
 
 def commit() -> str:

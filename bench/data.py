@@ -8,6 +8,7 @@ the cache folder. The latency benchmarks make them one at a time, each with its 
 'm-0003'
 """
 
+import functools
 import json
 import os
 import random
@@ -33,9 +34,10 @@ def cache_folder() -> Path:
     return folder / "penstock-bench"
 
 
-def payments(records: int = RECORDS) -> Path:
-    """A folder of JSON-lines files that hold `records` payments between them."""
-    return _made(f"payments-{records}-{KEYS}-{SEED}", records, _payment)
+def payments(records: int = RECORDS, keys: int = KEYS) -> Path:
+    """A folder of JSON-lines files that hold `records` payments to `keys` merchants."""
+    make = functools.partial(_payment, keys=keys)
+    return _made(f"payments-{records}-{keys}-{SEED}", records, make)
 
 
 def _made(name: str, records: int, make: Callable[[random.Random, int], dict[str, Any]]) -> Path:
@@ -84,10 +86,10 @@ def _write(
                 file.write(json.dumps(make(rng, number)) + "\n")
 
 
-def _payment(rng: random.Random, number: int) -> dict[str, Any]:
+def _payment(rng: random.Random, number: int, keys: int) -> dict[str, Any]:
     return {
         "id": number,
-        "merchant": f"m-{rng.randrange(KEYS):04}",
+        "merchant": f"m-{rng.randrange(keys):04}",
         "payer": f"u-{rng.randrange(1_000_000):06}",
         "amount": rng.randrange(100, 10_000),
         "at": 1_700_000_000_000 + number,

@@ -107,10 +107,10 @@ class LatencySink(Sink):
 def environment(folder: str, **more: str) -> StreamExecutionEnvironment:
     """Parallelism 2, a checkpoint every second into `folder`; `more` are keys with `_` for `.`."""
     settings = {
-        **{key.replace("_", "."): value for key, value in more.items()},
         "parallelism.default": PARALLELISM,
         "execution.checkpointing.interval": "1s",
         "execution.checkpointing.dir": f"file://{folder}/checkpoints",
+        **{key.replace("_", "."): value for key, value in more.items()},
     }
     return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
 

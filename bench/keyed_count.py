@@ -4,9 +4,13 @@ The rate of the Penstock job is that of its processing: from the first `open` of
 operator, which is just before the first record is read, to the last record in the sink. The wall
 time is that of a whole `execute()` in a session that has run the job once before.
 
-    python -m bench.keyed_count --backend rocksdb [--memory SIZE]
+    python -m bench.keyed_count --backend rocksdb [--keys N --memory SIZE]
 
 measures that state backend against `hashmap` instead; `--memory` is what it may take in a slot.
+
+    python -m bench.keyed_count --without-checkpoints
+
+measures the job with a checkpoint every second against the same job without any.
 """
 
 import argparse
@@ -15,11 +19,13 @@ import time
 from pathlib import Path
 
 from bench.common import Run, interleaved, result_row, share_with_workers
-from bench.data import RECORDS, payments
+from bench.data import KEYS, RECORDS, payments
 from bench.jobs import Count, CountingSink, environment, keyed_count
 from bench.throughput import check, compare, measured
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+
+NO_CHECKPOINTS = {"execution_checkpointing_interval": "0 ms"}
 
 
 def penstock(data: Path, **settings: str) -> Run:
@@ -36,36 +42,46 @@ def penstock(data: Path, **settings: str) -> Run:
         return measured(folder, wall)
 
 
-def compare_backends(backend: str, memory: str) -> None:
-    """The rate on `backend` against that on hashmap."""
-    settings = {"state_backend_type": backend, "taskmanager_memory_managed_size": memory}
-    data = payments(RECORDS)
+def compare_settings(
+    name: str, data: Path, settings: dict[str, str], other: tuple[str, dict[str, str]], options: str
+) -> None:
+    """The rate of the job with `settings` against its rate with those of `other`."""
+    other_name, others = other
     penstock(data)
     rounds = interleaved(
-        hashmap=lambda: penstock(data),
-        other=lambda: penstock(data, **settings),
+        this=lambda: penstock(data, **settings), other=lambda: penstock(data, **others)
     )
-    check(rounds.runs["hashmap"] + rounds.runs["other"])
-    low, high = rounds.spread("other", "hashmap")
-    details = (
-        f"{rounds.rate('other'):,.0f}/s of {rounds.rate('hashmap'):,.0f}/s, "
-        f"rounds {low:.2f}-{high:.2f}; {memory} of memory"
-    )
-    ratio = f"{rounds.ratio('other', 'hashmap'):.2f} x hashmap"
+    check(rounds.runs["this"] + rounds.runs["other"])
+    low, high = rounds.spread("this", "other")
+    rates = f"{rounds.rate('this'):,.0f}/s of {rounds.rate('other'):,.0f}/s"
     print(rounds.table())
-    print(result_row(f"keyed_count on {backend}", ratio, details))
+    ratio = f"{rounds.ratio('this', 'other'):.2f} x {other_name}"
+    print(result_row(name, ratio, f"{rates}, rounds {low:.2f}-{high:.2f}", options))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Throughput of a keyed count.")
     parser.add_argument("--backend", choices=["hashmap", "rocksdb"], default="hashmap")
     parser.add_argument("--memory", default="256 mb")
+    parser.add_argument("--keys", type=int, default=KEYS)
+    parser.add_argument("--without-checkpoints", action="store_true")
     given = parser.parse_args()
     share_with_workers()
-    if given.backend == "hashmap":
-        compare("keyed_count", penstock, payments(RECORDS), "bench.tight_loop")
+    data = payments(RECORDS, given.keys)
+    if given.without_checkpoints:
+        other = ("the rate without checkpoints", NO_CHECKPOINTS)
+        name = "keyed_count with a checkpoint every second"
+        compare_settings(name, data, {}, other, "--without-checkpoints")
+    elif given.backend == "rocksdb":
+        settings = {
+            "state_backend_type": given.backend,
+            "taskmanager_memory_managed_size": given.memory,
+        }
+        name = f"keyed_count on rocksdb with {given.memory}, {given.keys:,} keys"
+        options = f"--backend rocksdb --keys {given.keys} --memory '{given.memory}'"
+        compare_settings(name, data, settings, ("hashmap", {}), options)
     else:
-        compare_backends(given.backend, given.memory)
+        compare("keyed_count", penstock, data, "bench.tight_loop")
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
 sys.path.insert(0, str(Path(__file__).parent))
 
+from hdfs_server import hdfs_server
 from spark_fixtures import session
 
 from penstock.testing.kafka import KafkaBroker, kafka_broker
 from penstock.testing.postgres import PostgresServer, postgres_server
 
-__all__ = ["broker", "bucket", "postgres", "s3_server", "session", "topic"]
+__all__ = ["broker", "bucket", "hdfs", "postgres", "s3_server", "session", "topic"]
 
 
 def _free_port() -> int:
@@ -86,6 +87,13 @@ def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     open_filesystem.cache_clear()
     yield f"s3://{name}"
     open_filesystem.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[str]:
+    """The address of an HDFS."""
+    with hdfs_server() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

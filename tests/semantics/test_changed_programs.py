@@ -12,7 +12,7 @@ from penstock.testing.changes import ChangeScenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(100), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
 def test_the_results_are_those_of_a_program_that_was_never_changed(seeds: range) -> None:
     verify(ChangeScenario, seeds, "change")
 

@@ -20,7 +20,7 @@ MANY_FAULTS = FaultRates(expiry=0.02, manifest_error=0.1, crash=0.002, budget=20
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
 def test_every_record_counts_once_whatever_changes_meanwhile(seeds: range) -> None:
     verify(LiveRescaleScenario, seeds, "live-rescale")
 

@@ -11,7 +11,7 @@ from penstock.testing.rescales import RescaleScenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
 def test_every_record_counts_once_whatever_the_layout(seeds: range) -> None:
     verify(RescaleScenario, seeds, "rescale")
 

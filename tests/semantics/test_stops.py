@@ -12,7 +12,7 @@ from penstock.testing.stops import StopScenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
 def test_the_next_job_finishes_what_the_first_began(seeds: range) -> None:
     verify(StopScenario, seeds, "stop")
 

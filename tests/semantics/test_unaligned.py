@@ -29,7 +29,7 @@ from penstock.testing.scenarios import MANY_RESTORES, Scenario, unaligned_scenar
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(400), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(700), ids=name_of)
 def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
     verify(unaligned_scenario, seeds, "unaligned")
 

@@ -46,17 +46,17 @@ POINTS: dict[str, tuple[type, str, str, Condition]] = {
     ),
     # A stop.
     "it is a checkpoint of the job": (
-        *(Checkpoints, "_completed", "before"),
+        *(Checkpoints, "completed", "before"),
         lambda self, metadata: self._savepoints.get(metadata.checkpoint) is not None,
     ),
     "all is committed": (Checkpoints, "_done", "before", lambda self: True),
     # A change of parallelism.
     "every subtask is held": (
         *(Checkpoints, "_write", "before"),
-        lambda self, metadata, work: self._holding.is_held(metadata.checkpoint),
+        lambda self, metadata: self._holding.is_held(metadata.checkpoint),
     ),
     "the checkpoint is complete": (
-        *(Checkpoints, "_completed", "before"),
+        *(Checkpoints, "completed", "before"),
         lambda self, metadata: self._holding.is_held(metadata.checkpoint),
     ),
     "the old slots are gone": (Slots, "start", "before", lambda self, job: self.launch > 0),

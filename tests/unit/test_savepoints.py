@@ -180,11 +180,11 @@ def test_a_savepoint_that_fails_leaves_the_job_running(env: LocalEnvironment) ->
     assert written(env) == expected(NUMBERS)
 
 
-def _refusing(where: str, create: Callable[[str, bytes], bool]) -> Any:
-    def refuse(path: str, data: bytes) -> bool:
+def _refusing(where: str, create: Callable[..., bool]) -> Any:
+    def refuse(path: str, *parts: bytes) -> bool:
         if where in path:
             raise StorageError(f"cannot create {path}: No space left on device")
-        return create(path, data)
+        return create(path, *parts)
 
     return refuse
 

@@ -575,7 +575,7 @@ def test_storage_that_fails_declines_the_checkpoint_and_not_the_job(cluster, sto
     running = cluster(counting(["a", "b"] * 200), store=store, buffer_records=4)
     steps(running, 4)
 
-    def refuse(self, name, data):
+    def refuse(self, name, *parts):
         raise StorageError("no space left")
 
     with monkeypatch.context() as patch:

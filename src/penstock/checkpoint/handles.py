@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from penstock.errors import CorruptCheckpointError
 
 OWN = "shared/"
 """What the paths of segments in the directory of their job begin with."""
+PIECE = 1 << 20
+"""Of a segment that is larger every so many bytes have a checksum: parts of it can be read."""
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
@@ -24,10 +26,13 @@ class SegmentHandle:
     path: str
     size: int
     sha256: str
+    """Of its bytes; of the checksums of its pieces if it has several."""
     first_group: int
     last_group: int
     states: tuple[tuple[str, str], ...] = ()
     """(name, kind) of every state in it, for whoever looks without reading it."""
+    pieces: tuple[str, ...] = ()
+    """The checksum of each of its pieces; empty if it is one, or was written before there were."""
 
     @staticmethod
     def of(
@@ -37,18 +42,20 @@ class SegmentHandle:
         states: Iterable[tuple[str, str]] = (),
     ) -> SegmentHandle:
         """The handle of a segment that was written, given whole or in parts."""
-        digest, size = hashlib.sha256(), 0
-        for part in (data,) if isinstance(data, bytes) else data:
-            digest.update(part)
-            size += len(part)
+        parts = (data,) if isinstance(data, bytes) else data
+        size, pieces = sum(map(len, parts)), tuple(_digests(parts))
+        if size > PIECE:
+            digest = _digest("".join(pieces).encode())
+        else:
+            digest, pieces = pieces[0] if pieces else _digest(b""), ()
         names = tuple(sorted(set(states)))
-        ends = groups.start, groups.stop - 1
-        return SegmentHandle(path, size, digest.hexdigest(), *ends, names)
+        return SegmentHandle(path, size, digest, groups.start, groups.stop - 1, names, pieces)
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:
         states = tuple((name, kind) for name, kind in value["states"])
-        return SegmentHandle(**{**value, "states": states})
+        pieces = tuple(value.get("pieces", ()))
+        return SegmentHandle(**{**value, "states": states, "pieces": pieces})
 
     @property
     def foreign(self) -> bool:
@@ -61,11 +68,42 @@ class SegmentHandle:
             raise CorruptCheckpointError(
                 f"{self.path} has {len(data)} bytes, {self.size} were written: it is cut short"
             )
-        if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise CorruptCheckpointError(f"{self.path} was altered: its checksum does not match")
+        if self.pieces:
+            self.verify_pieces(0, data)
+        elif _digest(data) != self.sha256:
+            raise self._altered()
+
+    def verify_pieces(self, first: int, data: bytes) -> None:
+        """CorruptCheckpointError unless `data` are whole pieces from `first` on, as written."""
+        digests = tuple(_digests([data]))
+        if not digests or digests != self.pieces[first : first + len(digests)]:
+            raise self._altered()
+
+    def _altered(self) -> CorruptCheckpointError:
+        return CorruptCheckpointError(f"{self.path} was altered: its checksum does not match")
 
     def overlaps(self, groups: range) -> bool:
         return self.first_group < groups.stop and groups.start <= self.last_group
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digests(parts: Iterable[bytes]) -> Iterator[str]:
+    """The checksum of every piece of what the parts are together."""
+    digest, room = hashlib.sha256(), PIECE
+    for part in parts:
+        left = memoryview(part)
+        while len(left) >= room:
+            digest.update(left[:room])
+            yield digest.hexdigest()
+            left = left[room:]
+            digest, room = hashlib.sha256(), PIECE
+        digest.update(left)
+        room -= len(left)
+    if room < PIECE:
+        yield digest.hexdigest()
 
 
 @dataclass(frozen=True)

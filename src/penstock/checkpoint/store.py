@@ -38,6 +38,8 @@ class SegmentStore(Protocol):
 
     def read_segment(self, path: str) -> bytes: ...
 
+    def read_part(self, path: str, start: int, size: int) -> bytes: ...
+
 
 class CarriedSegments:
     """A slot's segments when checkpoints live in the JobMaster's memory: messages carry them."""
@@ -53,6 +55,9 @@ class CarriedSegments:
 
     def read_segment(self, path: str) -> bytes:
         return self._restored[path]
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        return self._restored[path][start : start + size]
 
     def take(self) -> dict[str, bytes]:
         """What was written since the last time: to be sent with the acknowledgement."""

@@ -85,7 +85,8 @@ MEANINGS = {
     "execution.checkpointing.dir": Meaning(
         'Where checkpoints go: a path, `file://`, `s3://bucket/path` (with `pip install "'
         'penstock[s3]"`; address and keys as for any AWS client, for example in '
-        "`AWS_ENDPOINT_URL`), or another object store of fsspec (`gs://`, `abfs://`). Others, "
+        "`AWS_ENDPOINT_URL`), `webhdfs://user@namenode:9870/path` for HDFS (with `pip install "
+        '"penstock[hdfs]"`), or another object store of fsspec (`gs://`, `abfs://`). Others, '
         "`hdfs://` among them, are refused: their clients for Python cannot create a file on the "
         "condition that there is none, which keeps two drivers apart. Driver and slots must see "
         "the same directory under it. Without it checkpoints are kept in the driver's memory and "

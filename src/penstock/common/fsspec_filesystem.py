@@ -1,9 +1,9 @@
 """Object stores and other file systems, through fsspec.
 
 Reading works on whatever fsspec can reach. Checkpoints need one thing more: to create a file only
-if there is none of that name, decided by the server. Object stores have it as a conditional put;
-where the server cannot decide, `create` refuses, because two drivers could both believe that a
-checkpoint is theirs.
+if there is none of that name, decided by the server. Object stores have it as a conditional put,
+HDFS by renaming (`penstock.common.webhdfs_filesystem`); where the server cannot decide, `create`
+refuses, because two drivers could both believe that a checkpoint is theirs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from penstock.errors import ConfigurationError, StorageError
 _CONDITIONAL_PUT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 """Where `pipe_file(mode="create")` is one request that the server refuses if the name is taken."""
 
+_HDFS = frozenset({"hdfs", "arrow_hdfs"})
+"""Clients that overwrite whatever is there."""
+
 _PACKAGES = {
     **dict.fromkeys(["s3", "s3a"], "penstock[s3]"),
     **dict.fromkeys(["gs", "gcs"], "gcsfs"),
     **dict.fromkeys(["az", "abfs", "abfss"], "adlfs"),
+    "webhdfs": "penstock[hdfs]",
 }
 
 
@@ -51,6 +55,10 @@ def open_filesystem(scheme: str, authority: str) -> FileSystem:
         raise ConfigurationError(f"{scheme}:// needs a package: {error}; {hint}") from None
     except ValueError as error:
         raise ConfigurationError(f"no file system for {scheme}://: {error}") from None
+    if scheme == "webhdfs":
+        from penstock.common.webhdfs_filesystem import WebHdfsFileSystem
+
+        return WebHdfsFileSystem(scheme, fs, root.rstrip("/"))
     return FsspecFileSystem(scheme, fs, root.rstrip("/"))
 
 
@@ -64,10 +72,11 @@ class FsspecFileSystem:
 
     def create(self, path: str, *parts: bytes) -> bool:
         if self._scheme not in _CONDITIONAL_PUT:
+            others = "webhdfs://" if self._scheme in _HDFS else _listed(_CONDITIONAL_PUT)
             raise StorageError(
                 f"cannot create {self._shown(path)}: on {self._scheme}:// a file cannot be created "
                 "on the condition that there is none, so two drivers could overwrite each other; "
-                f"use a local or mounted directory, or one of {_listed(_CONDITIONAL_PUT)}"
+                f"use a local or mounted directory, or {others}"
             )
         with self._errors("create", path):
             try:

@@ -17,8 +17,8 @@ from penstock.common.plain import Plain
 from penstock.errors import ConfigurationError
 
 SUFFIX = ".inprogress"
-_WHOLE_COPIES = ("gs", "gcs", "az", "abfs", "abfss")
-"""Where a copy is made by the server and is there whole or not at all."""
+_WHOLE = ("gs", "gcs", "az", "abfs", "abfss", "webhdfs")
+"""Where the server renames or copies, and the file is there whole or not at all."""
 
 
 class PartStream(Protocol):
@@ -105,8 +105,8 @@ def renaming_filesystem(directory: str) -> tuple[FileSystem, str]:
     """The file system of `directory` and the path in it; refused if a rename can be seen half."""
     fs, path = filesystem_for(directory)
     scheme = urlsplit(directory).scheme if "://" in directory else ""
-    if isinstance(fs, FsspecFileSystem) and scheme not in _WHOLE_COPIES:
-        known = ", ".join(f"{name}://" for name in ("s3", *_WHOLE_COPIES))
+    if isinstance(fs, FsspecFileSystem) and scheme not in _WHOLE:
+        known = ", ".join(f"{name}://" for name in ("s3", *_WHOLE))
         raise ConfigurationError(
             f"a file sink cannot write to {directory}: on {scheme}:// a finished file could be "
             f"seen half; use a local or mounted directory, or one of {known}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.parts import VerifiedParts
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import PenstockError, StateError
@@ -15,7 +16,7 @@ from penstock.inspection.catalog import Catalog, StateInfo
 from penstock.state.entries import decode_entries
 from penstock.state.migration import migration_of_state
 from penstock.state.schema import type_of
-from penstock.state.segments import GroupBlock, decode_segment, origin_of
+from penstock.state.segments import GroupBlock, decode_segment, origin_of, read_blocks, read_index
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,10 @@ class StatePart:
         blocks: dict[int, list[GroupBlock]] = {}
         for handle in self.handles:
             if handle.first_group >= 0 and handle.overlaps(self.groups):
-                for block in decode_segment(self.store.read_whole(handle), self.groups):
-                    if block.state == self.state:
-                        blocks.setdefault(block.group, []).append(block)
+                read = VerifiedParts(handle, self.store)
+                places = [place for place in read_index(read)[1] if place.state == self.state]
+                for block in read_blocks(read, places, self.groups):
+                    blocks.setdefault(block.group, []).append(block)
         for group in sorted(blocks):
             entries: dict[Any, Any] = {}
             for block in blocks.pop(group):

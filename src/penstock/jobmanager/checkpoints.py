@@ -1,18 +1,17 @@
 """The JobMaster's checkpoints: carries out what the coordinator decides.
 
 The coordinator decides; storage and sinks are slow and may fail; in between stands this. Whatever
-comes back from slow work is looked at only while the attempt that asked for it still runs.
+comes back from slow work is looked at only while the attempt that asked for it still runs. How a
+checkpoint comes to exist, or not, is in `penstock.jobmanager.completion`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from penstock.checkpoint.coordinator import (
-    CheckpointCoordinator,
-)
+from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
 from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
@@ -21,9 +20,11 @@ from penstock.checkpoint.orphans import Live
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
-from penstock.errors import CheckpointError, SupersededError
+from penstock.errors import CheckpointError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
+from penstock.jobmanager.completion import Attempt as WritingAttempt
+from penstock.jobmanager.completion import Completion
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.holding import Holding
 from penstock.jobmanager.job import Job
@@ -42,23 +43,14 @@ log = logging.getLogger(__name__)
 _AT_END = "it has come to its end"
 
 
-class Attempt(Protocol):
+class Attempt(WritingAttempt, Protocol):
     """The running attempt, as far as its checkpoints are concerned."""
-
-    @property
-    def number(self) -> int: ...
-
-    def runs(self, number: int) -> bool:
-        """Whether this is still the attempt, and it is running."""
-        ...
 
     def tell_all(self, message: Any) -> None: ...
 
     def enumerator_states(self) -> Mapping[str, Plain]:
         """What sources have not handed out yet, at this moment."""
         ...
-
-    def fail(self, error: Exception) -> None: ...
 
     def checkpoint_over(self) -> None:
         """A checkpoint was completed or aborted; the next one may begin."""
@@ -89,6 +81,7 @@ class Checkpoints:
         self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
+        self._completion = Completion(environment.io, attempt, self)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval = job.checkpoints.interval_ms
         self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
@@ -168,7 +161,7 @@ class Checkpoints:
         for checkpoint in self._coordinator.expired(now_ms):
             waiting = self._names_of(self._coordinator.pending[checkpoint].waiting)
             seconds = self._job.checkpoints.timeout_ms / 1000
-            self._abort(checkpoint, f"it expired after {seconds:g} s, waiting for {waiting}")
+            self.given_up(checkpoint, f"it expired after {seconds:g} s, waiting for {waiting}")
         if (
             self._job.store is not None
             and self._attempt.runs(self._attempt.number)
@@ -295,37 +288,20 @@ class Checkpoints:
                 self._enumerator_states[pending.id],
                 self.commits.unconfirmed(),
             )
-            savepoint = self._savepoints.get(pending.id)
-            if savepoint is None:
-                store = self._store()
-                self._write(metadata, lambda: store.complete(metadata))
-            else:
-                self._write_savepoint(metadata, *savepoint)
+            self._write(metadata)
 
-    def _write_savepoint(
-        self, metadata: CheckpointMetadata, request: SavepointRequest, location: SavepointLocation
-    ) -> None:
-        store, number = self._job.store, self._attempt.number
-        if request.stop and store is not None:
-            # What is committed now must be covered if the job has to restart after all.
-            own = location.as_checkpoint(metadata)
-            self._write(own, lambda: location.complete(metadata) and store.complete(own))
+    def _write(self, metadata: CheckpointMetadata) -> None:
+        savepoint, store = self._savepoints.get(metadata.checkpoint), self._job.store
+        if savepoint is None:
+            self._completion.checkpoint(self._store(), metadata)
             return
+        request, location = savepoint
+        if request.stop and store is not None:
+            self._completion.stop(store, metadata, location)
+        else:
+            self._completion.savepoint(metadata, location, request.stop)
 
-        def done(created: bool | None, error: Exception | None) -> None:
-            if not self._attempt.runs(number):
-                return
-            if not created:
-                reason = str(error) if error is not None else "it was abandoned"
-                self._abort(metadata.checkpoint, reason)
-            elif request.stop:
-                self._completed(metadata)
-            else:
-                self._savepoint_completed(metadata)
-
-        self._environment.io.submit(lambda: location.complete(metadata), done)
-
-    def _savepoint_completed(self, metadata: CheckpointMetadata) -> None:
+    def savepoint_completed(self, metadata: CheckpointMetadata) -> None:
         """It exists; the job goes on as if nothing had been."""
         now = self._clock.monotonic_ms()
         if self._coordinator.completed(metadata.checkpoint, now, confirms=False):
@@ -334,58 +310,24 @@ class Checkpoints:
             self._savepoints.completed(metadata.checkpoint)
             self._over()
 
-    def _write(self, metadata: CheckpointMetadata, work: Callable[[], bool]) -> None:
-        """Bring a checkpoint into existence by `work`."""
-        number = self._attempt.number
-
-        def done(created: bool | None, error: Exception | None) -> None:
-            if not self._attempt.runs(number):
-                return
-            if created:
-                self._completed(metadata)
-            elif isinstance(error, SupersededError):
-                self._attempt.fail(error)
-            else:
-                # After an error the file may exist all the same; only a tombstone makes sure.
-                self._decide(metadata, str(error) if error is not None else "it was abandoned")
-
-        self._environment.io.submit(work, done)
-
-    def _decide(self, metadata: CheckpointMetadata, reason: str) -> None:
-        """A write whose outcome is unknown: make it fail for good, or learn that it succeeded."""
-        store, number = self._store(), self._attempt.number
-
-        def done(abandoned: bool | None, error: Exception | None) -> None:
-            if not self._attempt.runs(number):
-                return
-            if isinstance(error, SupersededError):
-                self._attempt.fail(error)
-            elif error is not None:
-                self._doubt(metadata, reason)
-            elif abandoned:
-                self._abort(metadata.checkpoint, reason)
-            else:
-                self._completed(metadata)
-
-        self._environment.io.submit(lambda: store.abandon(metadata.checkpoint), done)
-
-    def _doubt(self, metadata: CheckpointMetadata, reason: str) -> None:
+    def doubtful(self, metadata: CheckpointMetadata, reason: str) -> None:
         """The storage does not answer: go on without knowing, and decide before a restart.
 
         If it exists all the same it is a cut like any other, and the next one covers it.
         """
         self.undecided.append(metadata.checkpoint)
         self._retained.doubt(metadata)
-        self._abort(metadata.checkpoint, reason)
+        self.given_up(metadata.checkpoint, reason)
 
-    def _completed(self, metadata: CheckpointMetadata) -> None:
+    def completed(self, metadata: CheckpointMetadata) -> None:
+        """It exists: what it covers is committed, and what it replaces is let go."""
         checkpoint = metadata.checkpoint
         if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
             return
         final = self._savepoints.written(checkpoint) or metadata.is_final()
         self._enumerator_states.pop(checkpoint, None)
         for older in self._coordinator.subsumed():
-            self._abort(older, f"checkpoint {checkpoint} was complete before it", counts=False)
+            self.given_up(older, f"checkpoint {checkpoint} was complete before it", counts=False)
         self.commits.add(metadata.committables)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
         self._results.completed(checkpoint)
@@ -407,9 +349,10 @@ class Checkpoints:
 
     def declined(self, message: Decline) -> None:
         subtask = self._names_of({SubtaskId(*message.subtask)})
-        self._abort(message.checkpoint, f"{subtask} declined it: {message.reason}")
+        self.given_up(message.checkpoint, f"{subtask} declined it: {message.reason}")
 
-    def _abort(self, checkpoint: int, reason: str, counts: bool = True) -> None:
+    def given_up(self, checkpoint: int, reason: str, counts: bool = True) -> None:
+        """It will never exist; that `counts` among the failures that are tolerated."""
         now = self._clock.monotonic_ms()
         savepoint = self._savepoints.get(checkpoint)
         # A savepoint that fails is its caller's trouble and no sign that the job is in any.
@@ -432,7 +375,9 @@ class Checkpoints:
         for older, pending in list(self._coordinator.pending.items()):
             # A gate that hears of this abort lets older barriers pass too.
             if older < checkpoint and not pending.writing:
-                self._abort(older, f"the later checkpoint {checkpoint} was given up", counts=False)
+                self.given_up(
+                    older, f"the later checkpoint {checkpoint} was given up", counts=False
+                )
         if counts and self._coordinator.too_many_failures():
             most = self._job.checkpoints.tolerable_failures
             self._attempt.fail(

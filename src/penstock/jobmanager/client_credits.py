@@ -20,8 +20,8 @@ class ClientCredits:
         self._slots = slots
         self._withheld: list[EmitCredit] = []
 
-    def begin(self) -> None:
-        """A new attempt: its sinks have all their credits."""
+    def forget(self) -> None:
+        """The attempt is over: the sinks of the next one have all their credits."""
         self._withheld.clear()
 
     def emitted(self, message: Emitted) -> None:

@@ -196,7 +196,6 @@ class JobMaster:
             log.warning("%s", note)
             self.notes.append(note)
         self._checkpoints.restored(start)
-        self._credits.begin()
         self._observations.functions_begin()
         self._observe()
         self._current = Attempt(
@@ -269,6 +268,7 @@ class JobMaster:
 
     def relaunch_as(self, job: Job) -> None:
         """Every subtask stands still at a complete checkpoint: go on from there as `job`."""
+        self._credits.forget()
         self._attempt.close()
         self._lay_out(job)
         self._set_status(JobStatus.RESTARTING)
@@ -364,6 +364,7 @@ class JobMaster:
             self._slots.ask_all(EndAttempt(self._number))
 
     def _attempt_ended(self) -> None:
+        self._credits.forget()
         self._checkpoints.attempt_ended()
         if self._current is not None:
             self._current.close()

@@ -15,8 +15,8 @@ SlotEntry = Callable[[int, str, bytes], None]
 OnEnd = Callable[["BaseException | None"], None]
 
 
-_WARM_UP_SECONDS = 10.0
-"""What takes longer is not waited for."""
+_WARM_UP_SECONDS = 20.0
+"""What takes longer is given up."""
 
 
 class ResourceManager:
@@ -58,7 +58,9 @@ class ResourceManager:
 
         handle = self._launcher.launch(launch, on_end)
         if not ended.wait(_WARM_UP_SECONDS):
+            # Its cores must be free for the launch.
             handle.cancel()
+            ended.wait(_WARM_UP_SECONDS)
 
     def start_slots(self, job: Job, launch: int, payload: bytes, on_end: OnEnd) -> PendingLaunch:
         """Check for room and launch, in a thread of its own; `on_end` also hears of refusals."""

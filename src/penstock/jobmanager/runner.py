@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import queue
 import random
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from penstock.common.clock import SystemClock
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_status import JobStatus
+from penstock.common.mailbox import Mailbox
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_io import ThreadIo
 from penstock.errors import JobCancelledError, JobFailedError
@@ -52,12 +52,12 @@ class JobRunner:
 
     def __init__(self, job: Job, resources: ResourceManager, listener: ResultListener) -> None:
         self.clock = SystemClock()
-        self.io = ThreadIo(self._mail, "penstock-master-io")
         self.result: Future[JobExecutionResult] = Future()
         self._resources = resources
         self._listener = listener
         self._server = ControlServer(resources.host())
-        self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._mailbox = Mailbox(self._server.wake)
+        self.io = ThreadIo(self._mailbox.put, "penstock-master-io")
         self._launches: dict[int, PendingLaunch] = {}
         self._program = (job.graph, pickle_graph(job.graph))
         self._started = time.monotonic()
@@ -84,23 +84,23 @@ class JobRunner:
         return self._progress
 
     def cancel(self) -> None:
-        self._mail(self._master.cancel)
+        self._mailbox.put(self._master.cancel)
 
     def trigger_checkpoint(self, answer: Answer) -> None:
         """Ask for a checkpoint; `answer` is called from the JobMaster's thread."""
-        self._mail(lambda: self._master.trigger_checkpoint(answer))
+        self._mailbox.put(lambda: self._master.trigger_checkpoint(answer))
 
     def savepoint(self, request: SavepointRequest) -> None:
         """Ask for a savepoint; `request.answer` is called from the JobMaster's thread."""
-        self._mail(lambda: self._master.savepoint(request))
+        self._mailbox.put(lambda: self._master.savepoint(request))
 
     def rescale(self, request: RescaleRequest) -> None:
         """Ask for another layout; `request.answer` is called from the JobMaster's thread."""
-        self._mail(lambda: self._master.rescale(request))
+        self._mailbox.put(lambda: self._master.rescale(request))
 
     def client_moved(self) -> None:
         """The client took values."""
-        self._mail(self._master.client_moved)
+        self._mailbox.put(self._master.client_moved)
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the job's end; whether it came in time."""
@@ -109,10 +109,6 @@ class JobRunner:
 
     # --- the thread ---------------------------------------------------------------------------
 
-    def _mail(self, action: Callable[[], None]) -> None:
-        self._mails.put(action)
-        self._server.wake()
-
     def _run(self) -> None:
         master = self._master
         try:
@@ -120,7 +116,7 @@ class JobRunner:
             while not master.status.is_terminal_state():
                 for launch, message in self._server.wait(self._timeout_ms()):
                     master.handle(launch, message)
-                self._run_mails()
+                self._mailbox.run()
                 master.tick()
                 self._update_progress(master)
         except BaseException as error:
@@ -132,7 +128,7 @@ class JobRunner:
         finally:
             self._server.close()
             self.io.close()
-        self._run_mails()
+        self._mailbox.run()
         self._settle(master)
 
     def _update_progress(self, master: JobMaster) -> None:
@@ -147,14 +143,6 @@ class JobRunner:
         if wakeup is None:
             return _LONGEST_SLEEP_MS
         return max(0, min(_LONGEST_SLEEP_MS, wakeup - self.clock.monotonic_ms()))
-
-    def _run_mails(self) -> None:
-        while True:
-            try:
-                action = self._mails.get_nowait()
-            except queue.Empty:
-                return
-            action()
 
     def _settle(self, master: JobMaster) -> None:
         self._progress = master.progress()
@@ -180,7 +168,7 @@ class JobRunner:
         )
 
         def ended(error: BaseException | None) -> None:
-            self._mail(lambda: self._master.launch_ended(launch, error))
+            self._mailbox.put(lambda: self._master.launch_ended(launch, error))
 
         self._launches[launch] = self._resources.start_slots(
             job, launch, pickle.dumps(payload), ended
@@ -204,7 +192,7 @@ class JobRunner:
                 self._resources.prepare_slots(job, held, program)
             except Exception as error:
                 refused = error
-            self._mail(lambda: done(refused))
+            self._mailbox.put(lambda: done(refused))
 
         # Cores may take a while to become free, and checkpoints must not wait for that.
         threading.Thread(target=prepare, name="penstock-prepare", daemon=True).start()

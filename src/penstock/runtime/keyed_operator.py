@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot
+from penstock.checkpoint.parts import VerifiedParts
 from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.keys import groups_of_subtask
@@ -23,7 +24,7 @@ from penstock.runtime.context import (
     SubtaskInfo,
     TimerContext,
 )
-from penstock.runtime.function_state import located, read_segment
+from penstock.runtime.function_state import located
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.operator_cut import OperatorCut
 from penstock.runtime.operators import RuntimeFunction
@@ -32,7 +33,7 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.choice import make_backend
 from penstock.state.kinds import KeyContext
 from penstock.state.marks import mark_of
-from penstock.state.segments import decode_segment, origin_of
+from penstock.state.segments import read_blocks, read_index
 from penstock.state.timers import TimerQueue
 
 
@@ -62,10 +63,11 @@ class RuntimeKeyedFunction(RuntimeFunction):
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
         for handle in keyed:
             if handle.overlaps(self.groups):
-                data = read_segment(handle, store)
+                read = VerifiedParts(handle, store)
+                origin, places = read_index(read)
                 try:
-                    origin_of(data).check_backend(self.origin.backend)
-                    self.state.restore(decode_segment(data, self.groups))
+                    origin.check_backend(self.origin.backend)
+                    self.state.restore(read_blocks(read, places, self.groups))
                 except StateError as error:
                     raise located(self.node.name, error) from error
         # Segments that hold other key groups too must not be built upon: their owners differ now.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import queue
-from collections.abc import Callable
 
 from penstock.common.clock import SystemClock
+from penstock.common.mailbox import Mailbox
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_calls import ThreadCalls
 from penstock.common.thread_io import ThreadIo
@@ -36,9 +35,9 @@ class SlotProcess:
     def __init__(self, slot: int, host: str, payload: SlotPayload) -> None:
         self._clock = SystemClock()
         self._wakeup = Wakeup()
-        self._mails: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._io = ThreadIo(self._mail, "penstock-io")
-        self._calls = ThreadCalls(self._mail, "penstock-calls")
+        self._mailbox = Mailbox(self._wakeup.wake)
+        self._io = ThreadIo(self._mailbox.put, "penstock-io")
+        self._calls = ThreadCalls(self._mailbox.put, "penstock-calls")
         keys = (payload.client_public, payload.client_secret, payload.server_public)
         self._control = ControlClient(
             payload.control_address, (payload.launch, slot), keys, self._wakeup
@@ -51,10 +50,6 @@ class SlotProcess:
         )
         identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
         self._host = SlotHost(identity, payload.program, environment)
-
-    def _mail(self, action: Callable[[], None]) -> None:
-        self._mails.put(action)
-        self._wakeup.wake()
 
     def _open(self, public_key: bytes, secret_key: bytes) -> ZmqTransport:
         self._transport = ZmqTransport(self._host_name, public_key, secret_key, self._wakeup)
@@ -70,7 +65,7 @@ class SlotProcess:
             while not self._host.left:
                 for message in self._control.received():
                     self._host.handle(message)
-                self._run_mails()
+                self._mailbox.run()
                 if not self._host.turn():
                     self._sleep()
         finally:
@@ -80,14 +75,6 @@ class SlotProcess:
             self._io.close()
             self._calls.close()
             self._wakeup.close()
-
-    def _run_mails(self) -> None:
-        while True:
-            try:
-                action = self._mails.get_nowait()
-            except queue.Empty:
-                return
-            action()
 
     def _sleep(self) -> None:
         wakeup = self._host.next_wakeup_ms()

@@ -25,6 +25,8 @@ from penstock.state.schema import PICKLED, Schema, needs_pickle, schema_of
 _HEADER = struct.Struct("<4sHI")
 _MAGIC = b"PSEG"
 _VERSION = 2
+_RUN = 1 << 24
+"""About so many bytes are read at once at most."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ class BlockPlace:
 def read_index(read_part: Callable[[int, int], bytes]) -> tuple[Origin, list[BlockPlace]]:
     """Who wrote a segment, and what is where in it, without reading the rest.
 
-    `read_part` gives the bytes from a place on, up to a number of them; nobody verified them.
+    `read_part` gives the bytes from a place on, up to a number of them. Whether they are verified
+    is up to it.
     """
     head = read_part(0, _HEADER.size)
     size = _HEADER.size + (_HEADER.unpack(head)[2] if len(head) == _HEADER.size else 0)
@@ -158,6 +161,32 @@ def read_index(read_part: Callable[[int, int], bytes]) -> tuple[Origin, list[Blo
         what = (state["name"], state["kind"], group, state["schema"])
         places.append(BlockPlace(*what, start + offset, length))
     return Origin(**index["origin"]), places
+
+
+def read_blocks(
+    read_part: Callable[[int, int], bytes], places: Iterable[BlockPlace], groups: range
+) -> Iterator[GroupBlock]:
+    """The blocks that lie in `groups` or in none; what lies together is read together."""
+    wanted = [place for place in places if place.group in groups or place.group < 0]
+    for run in _runs(wanted):
+        begin = run[0].start
+        data = read_part(begin, run[-1].start + run[-1].size - begin)
+        for place in run:
+            payload = data[place.start - begin : place.start - begin + place.size]
+            yield GroupBlock(place.state, place.kind, place.group, [payload], place.schema)
+
+
+def _runs(places: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:
+    run: list[BlockPlace] = []
+    size = 0
+    for place in places:
+        if run and (place.start != run[-1].start + run[-1].size or size >= _RUN):
+            yield run
+            run, size = [], 0
+        run.append(place)
+        size += place.size
+    if run:
+        yield run
 
 
 def describe_segment(data: bytes) -> list[dict[str, Any]]:

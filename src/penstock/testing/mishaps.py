@@ -76,4 +76,4 @@ class Mishaps:
         waiting = [p.id for p in checkpoints._coordinator.pending.values() if not p.writing]
         if waiting:
             self._simulation.fault(f"gave checkpoint {waiting[0]} up")
-            checkpoints._abort(waiting[0], "simulated: it expired")
+            checkpoints.given_up(waiting[0], "simulated: it expired")

@@ -1,0 +1,50 @@
+"""Reading a segment in parts, each of which is verified.
+
+A subtask that was rescaled needs some key groups of a segment. What it reads are the pieces in
+which their bytes lie, and a piece has a checksum of its own in the handle.
+"""
+
+from __future__ import annotations
+
+from penstock.checkpoint.handles import PIECE, SegmentHandle
+from penstock.checkpoint.store import SegmentStore
+from penstock.errors import CorruptCheckpointError
+
+
+class VerifiedParts:
+    """Called with a place and a size, gives the bytes there; CorruptCheckpointError if altered.
+
+    One segment is read by one after another: the last piece that was read is kept.
+    """
+
+    def __init__(self, handle: SegmentHandle, store: SegmentStore) -> None:
+        self._handle = handle
+        self._store = store
+        self._start = 0
+        self._kept = b""
+
+    def __call__(self, start: int, size: int) -> bytes:
+        end = min(start + size, self._handle.size)
+        if not self._start <= start <= end <= self._start + len(self._kept):
+            self._keep(start, end)
+        return self._kept[start - self._start : end - self._start]
+
+    def _keep(self, start: int, end: int) -> None:
+        handle = self._handle
+        if not handle.pieces:
+            # A small one, or one that was written before there were pieces.
+            data = self._store.read_segment(handle.path)
+            handle.verify(data)
+            self._start, self._kept = 0, data
+            return
+        first, last = start // PIECE, -(-end // PIECE)
+        read_from, known = first * PIECE, b""
+        if self._start <= read_from < self._start + len(self._kept):
+            known = self._kept[read_from - self._start :]
+        missing = read_from + len(known)
+        stop = min(last * PIECE, handle.size)
+        data = self._store.read_part(handle.path, missing, stop - missing)
+        if len(data) < stop - missing:
+            raise CorruptCheckpointError(f"{handle.path} ends early: it is cut short")
+        handle.verify_pieces(missing // PIECE, data)
+        self._start, self._kept = read_from, known + data
