@@ -52,10 +52,10 @@ def test_a_full_disk_fails_checkpoints_and_not_the_job(what: str) -> None:
         wait_for(job, lambda now: now.completed_checkpoints >= 2)
         create, full = env.filesystem.create, threading.Event()
 
-        def refuse(path: str, data: bytes) -> bool:
+        def refuse(path: str, *parts: bytes) -> bool:
             if full.is_set() and what in path:
                 raise StorageError(f"cannot create {path}: No space left on device")
-            return create(path, data)
+            return create(path, *parts)
 
         env.filesystem.create = refuse  # type: ignore[method-assign]
         full.set()
@@ -105,7 +105,7 @@ def test_storage_that_is_full_at_the_start_is_refused(monkeypatch: pytest.Monkey
     configuration = Configuration.from_dict({BELOW + "interval": "10 ms"})
     with local_environment(configuration=configuration) as env:
 
-        def refuse(path: str, data: bytes) -> bool:
+        def refuse(path: str, *parts: bytes) -> bool:
             raise StorageError(f"cannot create {path}: No space left on device")
 
         env.filesystem.create = refuse  # type: ignore[method-assign]

@@ -57,11 +57,11 @@ def slowed(env, milliseconds):
     """From now on storage stands still for so long after every piece; until the result is empty."""
     create, simulation, slow = env.filesystem.create, env.simulation, [True]
 
-    def slowly(path, data):
+    def slowly(path, *parts):
         if slow and "/shared/" in path:
             until = simulation.clock.now + milliseconds
             simulation.stalled |= {("storage", key): until for key in simulation.processes}
-        return create(path, data)
+        return create(path, *parts)
 
     env.filesystem.create = slowly
     return slow
