@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.handles import PIECE, SegmentHandle
 from penstock.errors import CorruptCheckpointError
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment, segment_parts
 
@@ -78,3 +78,15 @@ def test_a_handle_knows_which_groups_it_overlaps(first, size, start, stop):
     handle = SegmentHandle.of("s", b"", groups)
     expected = bool(set(groups) & set(asked))
     assert handle.overlaps(asked) == expected or not (groups and asked)
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 5])
+def test_the_pieces_of_a_segment_do_not_depend_on_its_parts(size):
+    data = bytes(n % 251 for n in range(1000)) * (size // 1000 + 1)
+    data = data[:size]
+    whole = SegmentHandle.of("s", data, range(8))
+    whole.verify(data)
+    for cut in (1, 1000, 700_001, PIECE, 2 * PIECE):
+        parts = [data[start : start + cut] for start in range(0, min(size, 5000), cut)]
+        parts.append(data[sum(map(len, parts)) :])
+        assert SegmentHandle.of("s", parts, range(8)) == whole
