@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from penstock.checkpoint.handles import PIECE, SegmentHandle
 from penstock.checkpoint.parts import VerifiedParts
 from penstock.checkpoint.store import CarriedSegments, CheckpointStore
-from penstock.errors import CorruptCheckpointError
+from penstock.errors import CorruptCheckpointError, StorageError
+from penstock.runtime.segment_writing import write_segment
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment, read_blocks
 from penstock.state.segments import read_index as index_of
 
@@ -158,3 +159,15 @@ def test_stores_read_parts(tmp_path: Path) -> None:
     for each in (store, CarriedSegments({path: data})):
         read = VerifiedParts(handle, each)
         assert list(read_blocks(read, index_of(read)[1], range(1, 3))) == expected
+
+
+@pytest.mark.parametrize("size", [100, PIECE])
+def test_a_segment_is_known_again(size: int, tmp_path: Path) -> None:
+    store = CheckpointStore(str(tmp_path), "job")
+    handle = write_segment(store, "s", blocks(size), GROUPS, None)
+    data = encode_segment(blocks(size))
+    states = [("one", "value"), ("two", "value")]
+    assert handle == SegmentHandle.of("shared/s", data, GROUPS, states)
+    assert store.read_whole(handle) == data
+    with pytest.raises(StorageError, match="exists"):
+        write_segment(store, "s", blocks(size), GROUPS, None)

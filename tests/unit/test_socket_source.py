@@ -30,7 +30,10 @@ class Server:
 
     def _serve(self):
         for payload in self._payloads:
-            connection, _ = self._listener.accept()
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # closed before anybody came
+                return
             with connection:
                 for start in range(0, len(payload), 4096):
                     try:

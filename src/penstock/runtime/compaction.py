@@ -15,8 +15,9 @@ from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.store import SegmentStore
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.segment_chain import Handles, SegmentChain
+from penstock.runtime.segment_writing import write_segment
 from penstock.state.compaction import Merge
-from penstock.state.segments import Origin, encode_segment
+from penstock.state.segments import Origin
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,4 @@ class Compaction:
         return Merge(segments, self._groups, first=first)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
-        blocks = list(merge.blocks())
-        data = encode_segment(blocks, self._origin)
-        path = self._store.write_segment(name, data)
-        states = ((block.state, block.kind) for block in blocks)
-        return SegmentHandle.of(path, data, self._groups, states)
+        return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)

@@ -11,7 +11,8 @@ from penstock.common.keys import NO_GROUP, UNION_GROUP
 from penstock.common.plain import Plain
 from penstock.errors import SinkError, StateError, StorageError
 from penstock.runtime.function_state import located
-from penstock.state.segments import GroupBlock, Origin, segment_parts
+from penstock.runtime.segment_writing import write_segment
+from penstock.state.segments import GroupBlock, Origin
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,7 @@ class OperatorCut:
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
-                data = segment_parts(blocks, self.origin)
-                path = store.write_segment(part_name, *data)
-                handle = SegmentHandle.of(path, data, groups, map(_state_of, blocks))
+                handle = write_segment(store, part_name, blocks, groups, self.origin)
                 segments += (handle,)
                 size += handle.size
         return OperatorSnapshot(segments, self.splits, self.committables()), size
@@ -60,7 +59,3 @@ class OperatorCut:
             return tuple(self.prepare())
         except StorageError as error:
             raise SinkError(f"a sink cannot prepare its output: {error}") from error
-
-
-def _state_of(block: GroupBlock) -> tuple[str, str]:
-    return block.state, block.kind
