@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planned_driver import PlannedDriver
+from planned_driver import PATIENCE, PlannedDriver
 
 from penstock.checkpoint.savepoints import open_snapshot
 from penstock.errors import CheckpointError
@@ -30,8 +30,6 @@ RESCALE = [
 COMPLETE = {"its manifest is written", "it is a checkpoint of the job", "all is committed"}
 """From these points on there is a savepoint."""
 SETTINGS = {"pipeline.jobid": "counting"}
-START_SECONDS = 240.0
-"""By when a driver has a session and checkpoints, on a machine that has other things to do."""
 
 
 def whole_savepoints(folder: Path) -> list[Path]:
@@ -50,7 +48,7 @@ def whole_savepoints(folder: Path) -> list[Path]:
 
 def die(folder: Path, act: str, point: str) -> None:
     with PlannedDriver(folder, 2, [act], point, **SETTINGS) as driver:
-        driver.wait_killed(START_SECONDS)
+        driver.wait_killed(PATIENCE)
 
 
 @pytest.mark.slow
@@ -68,7 +66,7 @@ def test_the_next_start_goes_on(tmp_path: Path, act: str, point: str) -> None:
     assert len(whole_savepoints(tmp_path)) == (point in COMPLETE)
     # The program has the parallelism that it had, whatever the job ran at.
     with PlannedDriver(tmp_path, 2, **SETTINGS) as driver:
-        driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint", START_SECONDS)
+        driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
         assert driver.finish()["records"] > 100
 
 
@@ -79,7 +77,7 @@ def test_after_a_stop_another_job_may_go_on_from_the_savepoint(tmp_path: Path) -
     [savepoint] = whole_savepoints(tmp_path)
     settings = {"pipeline.jobid": "other", "execution.state-recovery.path": str(savepoint)}
     with PlannedDriver(tmp_path, 2, **settings) as driver:
-        driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint", START_SECONDS)
+        driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
         assert driver.finish()["records"] > 100
 
 
@@ -88,9 +86,9 @@ def test_after_a_stop_another_job_may_go_on_from_the_savepoint(tmp_path: Path) -
 def test_a_job_that_was_rescaled_goes_on_at_another_parallelism(tmp_path: Path) -> None:
     """The driver dies some time after the change, when checkpoints have the new layout."""
     with PlannedDriver(tmp_path, 2, ["rescale 3"], **SETTINGS) as driver:
-        now = driver.wait_for(lambda now: now.get("done"), "the change", START_SECONDS)
+        now = driver.wait_for(lambda now: now.get("done"), "the change")
         driver.recovered({**now, "attempt": 1})
         driver.kill()
     with PlannedDriver(tmp_path, 2, ["rescale 1"], **SETTINGS) as driver:
-        driver.wait_for(lambda now: now.get("done"), "the other change", START_SECONDS)
+        driver.wait_for(lambda now: now.get("done"), "the other change")
         assert driver.finish()["records"] > 100

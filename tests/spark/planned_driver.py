@@ -27,6 +27,9 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.live_rescale import LiveRescale
 from penstock.jobmanager.slots import Slots
 
+PATIENCE = 400.0
+"""By when a driver has done what it has to, on a machine that has other things to do."""
+
 Condition = Callable[..., bool]
 """Of the arguments of a call: whether it is the one to die in."""
 
@@ -82,7 +85,7 @@ class PlannedDriver(CountingDriver):
         **settings: Any,
     ) -> None:
         more = {"acts": acts or [], "point": point}
-        super().__init__(folder, parallelism, more=more, **settings)
+        super().__init__(folder, parallelism, more=more, patience=PATIENCE, **settings)
 
 
 def die_at(point: str) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from planned_driver import PlannedDriver
 
-START_SECONDS = 400.0
-"""By when a driver has done what it has to, on a machine that has other things to do."""
 CLUSTER = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m"}
 
 
@@ -18,9 +16,7 @@ def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
     acts = ["rescale 2", "rescale 3", "rescale 1"]
     settings = {**CLUSTER, "state.backend.type": backend}
     with PlannedDriver(tmp_path, 1, acts, **settings) as driver:
-        now = driver.wait_for(
-            lambda now: len(now.get("widths", ())) == 4, "three changes", START_SECONDS
-        )
+        now = driver.wait_for(lambda now: len(now.get("widths", ())) == 4, "three changes")
         assert now["widths"] == [1, 2, 3, 1], "slots before and after each"
         assert now["done"] == acts
         assert (now["attempt"], now["restarts"]) == (4, 0)
@@ -31,7 +27,7 @@ def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
 def test_too_few_cores_are_no_harm(tmp_path: Path) -> None:
     settings = {"spark.master": "local[2]"}
     with PlannedDriver(tmp_path, 1, ["rescale 3"], **settings) as driver:
-        now = driver.wait_for(lambda now: now.get("refused"), "the refusal", START_SECONDS)
+        now = driver.wait_for(lambda now: now.get("refused"), "the refusal")
         assert "the job needs 3 slots and the Spark session has 2" in now["refused"]
         assert now["attempt"] == 1
         assert driver.finish()["records"] > 100
