@@ -49,7 +49,8 @@ class NumbersDriver(CountingDriver):
     program = __file__
 
     def __init__(self, folder: Path, job: NumbersJob) -> None:
-        super().__init__(folder, parallelism=2, more={"job": asdict(job)}, **_SETTINGS)
+        more = {"job": asdict(job)}
+        super().__init__(folder, parallelism=2, more=more, patience=240, **_SETTINGS)
 
 
 def key_of(number: int) -> int:
