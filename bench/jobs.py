@@ -105,14 +105,18 @@ class LatencySink(Sink):
 
 
 def environment(folder: str, **more: str) -> StreamExecutionEnvironment:
-    """Parallelism 2, a checkpoint every second into `folder`; `more` are keys with `_` for `.`."""
+    """Parallelism 2, a checkpoint every second into `folder`.
+
+    `more` are keys with `_` for `.`; one with an empty value is left out.
+    """
     settings = {
         "parallelism.default": PARALLELISM,
         "execution.checkpointing.interval": "1s",
         "execution.checkpointing.dir": f"file://{folder}/checkpoints",
         **{key.replace("_", "."): value for key, value in more.items()},
     }
-    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    given = {key: value for key, value in settings.items() if value != ""}
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
 
 
 def keyed_count(lines: DataStream, count: Count, sink: Sink) -> None:

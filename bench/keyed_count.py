@@ -25,7 +25,7 @@ from bench.throughput import check, compare, measured
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 
-NO_CHECKPOINTS = {"execution_checkpointing_interval": "0 ms"}
+NO_CHECKPOINTS = {"execution_checkpointing_interval": ""}
 
 
 def penstock(data: Path, **settings: str) -> Run:
