@@ -199,7 +199,7 @@ def compare_intervals(broker: KafkaBroker, topics: Iterator[str], interval: str)
     )
     ratio, details = _compared(rounds, "often", "seldom")
     figure = f"{ratio:.2f} x its rate with a checkpoint every {INTERVAL}"
-    return result_row(f'kafka_upi --interval "{interval}"', figure, details)
+    return result_row(f"kafka_upi every {interval}", figure, details, f'--interval "{interval}"')
 
 
 def _compared(rounds: Rounds, name: str, baseline: str) -> tuple[float, str]:
