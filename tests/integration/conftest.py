@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -23,15 +22,10 @@ from hdfs_server import hdfs_server
 from spark_fixtures import session
 
 from penstock.testing.kafka import KafkaBroker, kafka_broker
+from penstock.testing.ports import free_ports
 from penstock.testing.postgres import PostgresServer, postgres_server
 
 __all__ = ["broker", "bucket", "hdfs", "postgres", "s3_server", "session", "topic"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(url: str) -> bool:
@@ -52,7 +46,7 @@ def s3_server() -> Iterator[str]:
         if os.environ.get("CI"):
             pytest.fail("s3fs and moto[server] are not installed")
         pytest.skip("s3fs and moto[server] are not installed")
-    port = _free_port()
+    port = free_ports(1)[0]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"

@@ -9,7 +9,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from penstock.spark.java import ensure_java
 from penstock.spark.packages import fetch_jars, own_jars
 from penstock.testing.children import die_with_parent
 from penstock.testing.kafka.jars import cache_folder
+from penstock.testing.ports import free_ports
 
 _CLIENT = "hadoop-client-api-"
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
@@ -37,7 +37,7 @@ def hdfs_server() -> Iterator[str]:
     jars = f"{_servers_jar()}{os.pathsep}{own_jars()}/*"
     with tempfile.TemporaryDirectory(prefix="penstock-hdfs-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        rpc, web = _free_ports(2)
+        rpc, web = free_ports(2)
         _configure(folder, rpc, web)
         _java(folder, jars, _NAMENODE, "-format", "-nonInteractive").wait(START_SECONDS)
         servers = [_java(folder, jars, _NAMENODE), _java(folder, jars, _DATANODE)]
@@ -121,11 +121,3 @@ def _takes_a_file(address: str) -> bool:
         return filesystem_for(address)[0].create(f"/probe-{uuid.uuid4().hex}", b"")
     except StorageError:
         return False
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]

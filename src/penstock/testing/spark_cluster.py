@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
+
+from penstock.testing.ports import free_ports
 
 _MARK = "PENSTOCK_TEST_CLUSTER"
 _START_TIMEOUT = 120.0
@@ -44,7 +45,7 @@ class StandaloneCluster:
         self._folder = folder
         self._mark = uuid.uuid4().hex
         self._spark_home = _spark_home()
-        self._port, self._web_port = _free_port(), _free_port()
+        self._port, self._web_port = free_ports(1)[0], free_ports(1)[0]
         self.master_url = f"spark://127.0.0.1:{self._port}"
         self._children: list[subprocess.Popen[bytes]] = []
         self.master_pid = 0
@@ -108,7 +109,7 @@ class StandaloneCluster:
 
     def _spawn_worker(self) -> tuple[int, int]:
         """A new Worker: its process id and its port, by which the Master's page names it."""
-        port = _free_port()
+        port = free_ports(1)[0]
         pid = self._spawn(
             "org.apache.spark.deploy.worker.Worker",
             *("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"),
@@ -195,9 +196,3 @@ def _spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise ImportError("a standalone cluster needs the pyspark package")
     return Path(spec.origin).parent
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

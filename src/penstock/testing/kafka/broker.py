@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from penstock.errors import PenstockError
 from penstock.spark.java import ensure_java
 from penstock.testing.children import die_with_parent
 from penstock.testing.kafka.jars import kafka_jars
+from penstock.testing.ports import free_ports
 
 START_SECONDS = 120.0
 
@@ -94,7 +94,7 @@ class KafkaBroker:
     def __init__(self, folder: Path, settings: Mapping[str, str], security: Security) -> None:
         self._folder = folder
         self._security = security
-        self._port, self._controller, secure = _free_ports(3)
+        self._port, self._controller, secure = free_ports(3)
         self.bootstrap_servers = f"127.0.0.1:{self._port}"
         self.secure_servers = f"127.0.0.1:{secure}"
         """Where `Security` is asked for."""
@@ -240,11 +240,3 @@ def kafka_broker(
 def _one_line(pem: str) -> str:
     """As the value of a Java property."""
     return pem.strip().replace("\n", "\\n")
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
