@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.common import key_batches
@@ -16,7 +18,7 @@ from penstock.common.key_batches import BATCH
 from penstock.common.keys import key_group
 from penstock.common.typeinfo import Types
 from penstock.errors import StateError
-from penstock.state import gathering
+from penstock.state import arrow_gathering, gathering
 from penstock.state.capture import TableCapture
 from penstock.state.entries import encode_entries
 
@@ -49,8 +51,17 @@ def batches_of(size: int, enough: int) -> Any:
     with (
         mock.patch.object(key_batches, "BATCH", size),
         mock.patch.object(gathering, "_ENOUGH", enough),
+        mock.patch.object(arrow_gathering, "_BATCH", size),
+        mock.patch.object(arrow_gathering, "_LONG", 9 * enough),
     ):
         yield
+
+
+@pytest.fixture(params=["lists", "arrow"], autouse=True)
+def way(request: pytest.FixtureRequest) -> Any:
+    """Everything here holds of entries that are dealt out by lists and by pyarrow."""
+    with mock.patch.object(gathering, "_MANY", 0 if request.param == "arrow" else sys.maxsize):
+        yield request.param
 
 
 def one_by_one(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -> dict[int, bytes]:
@@ -72,6 +83,7 @@ def captured(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -> 
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), keys=KEYS, most=MOST, batch=st.integers(1, 9), enough=st.integers(1, 4))
 def test_gathered_entries_are_what_each_group_gives_on_its_own(
     kind, data, keys, most, batch, enough
@@ -124,3 +136,25 @@ def test_what_is_not_of_the_declared_type_is_named():
     kept["key-77"] = 7
     with pytest.raises(StateError, match="of key 'key-77' cannot be written"):
         captured(STRING, 128, kept, [])
+
+
+def test_each_way_is_the_one_that_is_taken(way):
+    kept = {f"key-{n}": str(n) for n in range(100)}
+    with mock.patch.object(arrow_gathering, "slice_by_group", side_effect=ZeroDivisionError):
+        if way == "arrow":
+            with pytest.raises(ZeroDivisionError):
+                captured(STRING, 128, kept, [])
+        else:
+            assert captured(STRING, 128, kept, [])
+
+
+@pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
+def test_without_one_of_the_packages_it_is_lists(missing):
+    found = importlib.util.find_spec
+    gathering._arrow_installed.cache_clear()
+    try:
+        with mock.patch("importlib.util.find_spec", lambda n: None if n == missing else found(n)):
+            assert not gathering._arrow_installed()
+    finally:
+        gathering._arrow_installed.cache_clear()
+    assert gathering._arrow_installed()

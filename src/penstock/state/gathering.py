@@ -18,7 +18,10 @@ True
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from penstock.common.key_batches import group_batches
@@ -28,22 +31,26 @@ from penstock.state.entries import begin_entries, key_type, only_type
 
 _ENOUGH = 64
 """Fewer values than that are not worth joining yet."""
+_MANY = 1 << 17
+"""Fewer entries than that are not worth the time to import pyarrow."""
 
 
 class Column(Protocol):
     """The keys of one key group, or their values."""
 
-    waiting: list[Any]
-    """The latest of them. Whoever has more appends them here; it is always the same list."""
-
     def __len__(self) -> int: ...
-
-    def settle(self, enough: int) -> None:
-        """Do what can be done with those that wait, if there are `enough` of them."""
-        ...
 
     def write(self, parts: Parts) -> None:
         """Append the bytes of the column, as `columns.write_column` would."""
+        ...
+
+
+class _Growing(Column, Protocol):
+    waiting: list[Any]
+    """The latest of them. Whoever has more appends them here; it is always the same list."""
+
+    def settle(self, enough: int) -> None:
+        """Do what can be done with those that wait, if there are `enough` of them."""
         ...
 
 
@@ -124,24 +131,51 @@ def gather(
     """The entries by key group. `only` is the type of all values, if they have one in common."""
     key = only_type(keys)
     key_letter, value_letter = joined_letter(key_type(key), key), joined_letter(kind, only)
-    gathered: dict[int, Gathered] = {}
+    if key_letter and value_letter and len(keys) >= _MANY and _arrow_installed():
+        from penstock.state.arrow_gathering import slice_by_group
+
+        # Half of a surrogate pair is nothing that pyarrow takes.
+        with contextlib.suppress(UnicodeEncodeError):
+            sliced = slice_by_group(keys, values, max_parallelism, key_letter, value_letter)
+            return {group: Gathered(*columns) for group, columns in sliced.items()}
+    return _deal(
+        keys,
+        values,
+        max_parallelism,
+        key,
+        lambda: _Joined(key_letter) if key_letter else _Listed(None, key),
+        lambda: _Joined(value_letter) if value_letter else _Listed(kind, only),
+    )
+
+
+@lru_cache(maxsize=1)
+def _arrow_installed() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("numpy", "pyarrow"))
+
+
+def _deal(
+    keys: Sequence[Any],
+    values: Sequence[Any],
+    max_parallelism: int,
+    key: type | None,
+    key_column: Callable[[], _Growing],
+    value_column: Callable[[], _Growing],
+) -> dict[int, Gathered]:
+    growing: dict[int, tuple[_Growing, _Growing]] = {}
     # Two lists to look up in, and one loop: every entry of the state passes here.
     nowhere: list[Any] = []
     keys_of, values_of = [nowhere] * max_parallelism, [nowhere] * max_parallelism
     values_left = iter(values)
     for batch, groups in group_batches(keys, max_parallelism, key):
         present = set(groups)
-        for group in present.difference(gathered):
-            made = gathered[group] = Gathered(
-                _Joined(key_letter) if key_letter else _Listed(None, key),
-                _Joined(value_letter) if value_letter else _Listed(kind, only),
-            )
-            keys_of[group], values_of[group] = made.keys.waiting, made.values.waiting
+        for group in present.difference(growing):
+            columns = growing[group] = key_column(), value_column()
+            keys_of[group], values_of[group] = (column.waiting for column in columns)
         # Not strict: it takes as many values as there are keys, and the next batch goes on.
         for group, each, value in zip(groups, batch, values_left, strict=False):
             keys_of[group].append(each)
             values_of[group].append(value)
         for group in present:
-            gathered[group].keys.settle(_ENOUGH)
-            gathered[group].values.settle(_ENOUGH)
-    return gathered
+            for column in growing[group]:
+                column.settle(_ENOUGH)
+    return {group: Gathered(*columns) for group, columns in growing.items()}
