@@ -108,9 +108,17 @@ class Subtask:
         self.checkpoint += 1
         base, mark = self.chain.base(), mark_of(self.checkpoint)
         began = time.thread_time()
-        blocks = self.backend.cut(mark, full=not base)
+        blocks = self.backend.cut(mark, full=not base, files=True)
         self.spent.pauses.append(time.thread_time() - began)
-        cut = OperatorCut("uid", self.checkpoint, base=base, blocks=blocks, groups=GROUPS)
+        cut = OperatorCut(
+            "uid",
+            self.checkpoint,
+            base=base,
+            blocks=blocks,
+            groups=GROUPS,
+            files=blocks.files,
+            stored_files=self.chain.files(),
+        )
         self.last, size = cut.store(self.store, f"s-{self.checkpoint}")
         self.spent.job += time.thread_time() - began
         self.spent.sizes.append(size)

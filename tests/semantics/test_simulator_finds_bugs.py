@@ -17,6 +17,7 @@ from seed_frame import Bug, finds
 import penstock.jobmanager.recovery as recovery
 import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
+import penstock.runtime.keyed_operator as keyed_operator
 import penstock.runtime.output as output
 import penstock.state.compaction as compaction
 import penstock.state.operator_state as operator_state
@@ -218,10 +219,17 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
 def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
     original = compaction.Merge.__init__
 
-    def init(self: compaction.Merge, segments: Any, groups: range, *, first: bool) -> None:
-        original(self, segments, groups, first=True)
+    def init(self: compaction.Merge, blocks: Any, *, first: bool) -> None:
+        original(self, blocks, first=True)
 
     patch.setattr(compaction.Merge, "__init__", init)
+
+
+@bug
+def files_of_a_database_are_restored_over_deltas(patch: pytest.MonkeyPatch) -> None:
+    original = keyed_operator.keyed_parts
+    last = lambda files: sorted(original(files), key=lambda part: part.database is not None)  # noqa: E731
+    patch.setattr(keyed_operator, "keyed_parts", last)
 
 
 @bug
@@ -311,6 +319,7 @@ RATES = {
     "segments_are_restored_newest_first": RESTORES,
     "compaction_forgets_removals_too_early": RESTORES,
     "compaction_prefers_what_is_older": RESTORES,
+    "files_of_a_database_are_restored_over_deltas": RESTORES,
     "a_merged_segment_hides_what_came_meanwhile": RESTORES,
     "operator_state_is_not_restored": RESTORES,
     "union_state_is_given_out_twice": RESTORES,

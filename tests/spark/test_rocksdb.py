@@ -16,12 +16,14 @@ pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(180)]
 RECORDS = 6_000
 
 
-def test_counts_survive_a_failure_with_hardly_any_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files_from", ["8 mb", "0"], ids=["entries", "files"])
+def test_counts_survive_a_failure_with_hardly_any_memory(tmp_path: Path, files_from: str) -> None:
     databases, out = tmp_path / "databases", tmp_path / "out"
     settings = {
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.localdir": str(databases),
         "taskmanager.memory.managed.size": "1 kb",
+        "state.backend.rocksdb.checkpoint.files-from": files_from,
     }
     env = environment(2, tmp_path / "checkpoints", settings=settings)
     source = DataGeneratorSource(lambda n: n, RECORDS, rate_per_second=3000)

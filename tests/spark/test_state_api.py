@@ -329,8 +329,9 @@ def test_operators_and_states_are_removed_and_added(session: SparkSession, tmp_p
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("files_from", ["8 mb", "0"], ids=["entries", "files"])
 def test_a_retained_checkpoint_becomes_a_savepoint_for_any_backend(
-    session: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path, files_from: str
 ) -> None:
     env = environment()
     configuration = env._configuration
@@ -339,6 +340,7 @@ def test_a_retained_checkpoint_becomes_a_savepoint_for_any_backend(
     configuration.set_string(below + "dir", str(tmp_path / "checkpoints"))
     configuration.set_string(below + "externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION")
     configuration.set_string("state.backend.type", "rocksdb")
+    configuration.set_string("state.backend.rocksdb.checkpoint.files-from", files_from)
     counted(env, 0, 10**9).filter(lambda _: False).print()
     job = env.execute_async("counting")
     while job.progress().completed_checkpoints < 4:

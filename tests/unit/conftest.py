@@ -47,6 +47,7 @@ BACKENDS = {
     "rocksdb": StateSettings("rocksdb"),
     # A cache of one entry per table: nearly every access goes to the database.
     "rocksdb, no memory": StateSettings("rocksdb", managed=0),
+    "rocksdb, files in checkpoints": StateSettings("rocksdb", managed=0, files_from=0),
 }
 
 

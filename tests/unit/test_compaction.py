@@ -125,7 +125,8 @@ CHANGES = st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 99), max
 
 
 def merge(segments, *, first, size=1):
-    merging = Merge(segments, GROUPS, first=first)
+    blocks = (block for data in segments for block in decode_segment(data, GROUPS))
+    merging = Merge(blocks, first=first)
     while merging.step(size):
         pass
     return encode_segment(merging.blocks())

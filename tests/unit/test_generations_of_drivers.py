@@ -316,6 +316,6 @@ def test_what_is_no_checkpoint_is_refused(looker, other, path):
 
 def test_a_newer_format_is_refused_and_not_passed_over(looker, memory, other):
     path = "/base/other/chk-3/_metadata"
-    memory.files[path] = memory.files[path].replace(b'"format": 1', b'"format": 2')
+    memory.files[path] = memory.files[path].replace(b'"format": 2', b'"format": 3')
     with pytest.raises(CheckpointFormatError, match="use the version that wrote it"):
         other.newest()

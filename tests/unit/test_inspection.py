@@ -227,14 +227,16 @@ def test_operator_state_and_windows_are_shown(savepoint: str) -> None:
 
 
 def test_a_retained_checkpoint_says_its_backend(tmp_path: Path) -> None:
-    for backend in ("hashmap", "rocksdb"):
+    for backend, files in (("hashmap", "0"), ("rocksdb", "8 mb"), ("rocksdb", "0")):
+        place = tmp_path / f"{backend} {files}"
         with local_environment(seed=3) as env:
             below = "execution.checkpointing."
             for key, value in {
                 below + "interval": "10 ms",
-                below + "dir": str(tmp_path / backend),
+                below + "dir": str(place),
                 below + "externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
                 "state.backend.type": backend,
+                "state.backend.rocksdb.checkpoint.files-from": files,
             }.items():
                 env._configuration.set_string(key, value)
             source = NumberSequenceSource(0, 10**9)
@@ -245,11 +247,12 @@ def test_a_retained_checkpoint_says_its_backend(tmp_path: Path) -> None:
             while job.progress().completed_checkpoints < 3:
                 pass
             job.cancel().result(60)
-        [folder] = (tmp_path / backend).iterdir()
-        store = CheckpointStore(str(tmp_path / backend), folder.name)
+        [folder] = place.iterdir()
+        store = CheckpointStore(str(place), folder.name)
         path = folder / f"chk-{store.whole()[-1]}"
         listed = CliRunner().invoke(penstock, ["state", "ls", str(path)]).output
         assert f"for state backend {backend}" in listed
+        assert any(folder.glob("shared/*.sst")) == (backend == "rocksdb" and files == "0")
         at = [str(path), "--uid", "sums", "--state", "__reduced"]
         assert {line.split(": ")[0] for line in get(*at)} == {"0", "1", "2"}
         assert get(*at, "--key", "1")[0].isdigit()

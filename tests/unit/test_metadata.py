@@ -65,7 +65,7 @@ def test_what_was_written_comes_back():
 
 def test_it_is_readable_json_with_a_format():
     written = json.loads(ENCODED)
-    assert written["format"] == 1
+    assert written["format"] == 2
     assert written["content"]["vertices"]["uid-source"]["name"] == "Source"
 
 
@@ -77,13 +77,13 @@ def test_every_truncation_is_seen():
 
 @pytest.mark.parametrize("mask", [0x01, 0x20, 0x80, 0xFF])
 def test_every_flipped_byte_is_seen_or_means_nothing(mask):
-    """A blank that becomes another blank may pass, since it reads the same."""
+    """What reads the same may pass: another blank, or an older format."""
     for position in range(len(ENCODED)):
         damaged = bytearray(ENCODED)
         damaged[position] ^= mask
         try:
             found = decode_metadata(bytes(damaged), "p")
-        except CorruptCheckpointError:
+        except (CorruptCheckpointError, CheckpointFormatError):
             continue
         assert found == SAMPLE
 
@@ -91,7 +91,7 @@ def test_every_flipped_byte_is_seen_or_means_nothing(mask):
 @given(st.integers(0, len(ENCODED) - 1), st.binary(min_size=1, max_size=20))
 def test_overwritten_bytes_are_seen(position, junk):
     damaged = ENCODED[:position] + junk + ENCODED[position + len(junk) :]
-    with contextlib.suppress(CorruptCheckpointError):
+    with contextlib.suppress(CorruptCheckpointError, CheckpointFormatError):
         assert decode_metadata(damaged, "p") == SAMPLE
 
 
@@ -104,11 +104,15 @@ def test_what_is_no_manifest_is_refused(data):
 
 
 def test_another_format_is_named():
-    with pytest.raises(CheckpointFormatError, match=r"p has format 9, .* reads formats up to 1:"):
-        decode_metadata(ENCODED.replace(b'"format": 1', b'"format": 9'), "p")
+    with pytest.raises(CheckpointFormatError, match=r"p has format 9, .* reads formats up to 2:"):
+        decode_metadata(ENCODED.replace(b'"format": 2', b'"format": 9'), "p")
     for other in (b"0", b"-1", b'"1"', b"null", b"1.5"):
         with pytest.raises(CorruptCheckpointError, match=r"p has format .*, which there is not"):
-            decode_metadata(ENCODED.replace(b'"format": 1', b'"format": ' + other), "p")
+            decode_metadata(ENCODED.replace(b'"format": 2', b'"format": ' + other), "p")
+
+
+def test_the_older_format_is_read():
+    assert decode_metadata(ENCODED.replace(b'"format": 2', b'"format": 1'), "p") == SAMPLE
 
 
 def test_a_tombstone_is_no_checkpoint_and_as_safe_from_damage():

@@ -34,10 +34,13 @@ def test_the_keys_say_which_and_how():
         state__backend__rocksdb__block__cache_size="8 mb",
         state__backend__rocksdb__writebuffer__size="1mb",
         state__backend__rocksdb__writebuffer__count="3",
+        state__backend__rocksdb__checkpoint__files_from="5 mb",
         taskmanager__memory__managed__size="64mb",
     )
     mb = 1 << 20
-    assert settings == StateSettings("rocksdb", "/mnt/fast", 64 * mb, 8 * mb, mb, 3)
+    assert settings == StateSettings(
+        "rocksdb", "/mnt/fast", 64 * mb, 8 * mb, mb, 3, files_from=5 * mb
+    )
 
 
 @pytest.mark.parametrize(

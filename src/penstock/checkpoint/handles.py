@@ -33,6 +33,10 @@ class SegmentHandle:
     """(name, kind) of every state in it, for whoever looks without reading it."""
     pieces: tuple[str, ...] = ()
     """The checksum of each of its pieces; empty if it is one, or was written before there were."""
+    database: str = ""
+    """Of a file of a database, and of the segment that says what is in it: which database."""
+    file: str = ""
+    """What the file is called in its database's folder; empty for a segment."""
 
     @staticmethod
     def of(

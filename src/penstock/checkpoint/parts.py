@@ -6,6 +6,8 @@ which their bytes lie, and a piece has a checksum of its own in the handle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from penstock.checkpoint.handles import PIECE, SegmentHandle
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import CorruptCheckpointError
@@ -22,6 +24,19 @@ class VerifiedParts:
         self._store = store
         self._start = 0
         self._kept = b""
+
+    @property
+    def database(self) -> str:
+        """Which database the segment belongs to; empty if to none."""
+        return self._handle.database
+
+    @property
+    def file(self) -> str:
+        """What it is called in the folder of its database; empty for a segment."""
+        return self._handle.file
+
+    def whole(self) -> bytes:
+        return self(0, self._handle.size)
 
     def __call__(self, start: int, size: int) -> bytes:
         end = min(start + size, self._handle.size)
@@ -48,3 +63,12 @@ class VerifiedParts:
             raise CorruptCheckpointError(f"{handle.path} ends early: it is cut short")
         handle.verify_pieces(missing // PIECE, data)
         self._start, self._kept = read_from, known + data
+
+
+def keyed_files(
+    handles: Iterable[SegmentHandle], store: SegmentStore, groups: range
+) -> Iterator[VerifiedParts]:
+    """Those of `handles` that are of keyed state and overlap with `groups`, to be read."""
+    for handle in handles:
+        if handle.first_group >= 0 and handle.overlaps(groups):
+            yield VerifiedParts(handle, store)

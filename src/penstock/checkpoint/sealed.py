@@ -8,7 +8,8 @@ from typing import Any
 
 from penstock.errors import CheckpointFormatError, CorruptCheckpointError
 
-FORMAT = 1
+FORMAT = 2
+"""1: segments only. 2: files of databases, too. Both are read."""
 
 
 def seal(content: Any) -> bytes:
@@ -30,7 +31,7 @@ def unseal(data: bytes, path: str) -> dict[str, Any]:
             f"{path} has format {version}, and this version of Penstock reads formats up to "
             f"{FORMAT}: use the version that wrote it, or a later one"
         )
-    if version != FORMAT:
+    if version not in range(1, FORMAT + 1):
         raise CorruptCheckpointError(f"{path} has format {version!r}, which there is not")
     if digest != _digest(_text(content)):
         raise CorruptCheckpointError(f"{path} was altered: its checksum does not match")

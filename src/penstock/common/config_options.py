@@ -271,6 +271,7 @@ ROCKSDB_PREDEFINED_OPTIONS = Option(
     ),
     "DEFAULT",
 )
+ROCKSDB_FILES_FROM = Option("state.backend.rocksdb.checkpoint.files-from", parse_memory, 8 << 20)
 MANAGED_MEMORY = Option("taskmanager.memory.managed.size", parse_memory, 256 << 20)
 RESTART_STRATEGY: Option[str | None] = Option(
     "restart-strategy.type",

@@ -221,6 +221,10 @@ MEANINGS = {
         values="`DEFAULT`, `SPINNING_DISK_OPTIMIZED`, `SPINNING_DISK_OPTIMIZED_HIGH_MEM` or "
         "`FLASH_SSD_OPTIMIZED`",
     ),
+    "state.backend.rocksdb.checkpoint.files-from": Meaning(
+        "From this size of an operator's database in a slot on, incremental checkpoints have "
+        "RocksDB's files, and deltas upon them; below it they have entries",
+    ),
     "taskmanager.memory.managed.size": Meaning(
         "Memory that the `rocksdb` backend may take in one slot, shared by its keyed operators: "
         "half for live objects, the rest for RocksDB",

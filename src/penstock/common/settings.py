@@ -18,6 +18,10 @@ class StateSettings:
     write_buffer_size: int | None = None
     write_buffers: int = 2
     predefined_options: str = "DEFAULT"
+    files_from: int = 8 << 20
+    """From this size on a checkpoint has the files of the database, not its entries."""
+    merges_files: bool = True
+    """Whether RocksDB merges files by itself, in threads of its own: a simulation has none."""
 
     def objects(self) -> int:
         """For live objects."""

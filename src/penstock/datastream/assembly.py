@@ -150,4 +150,5 @@ def _state(values: Mapping[str, str]) -> StateSettings:
         options.ROCKSDB_WRITE_BUFFER.read(values),
         options.ROCKSDB_WRITE_BUFFERS.read(values),
         options.ROCKSDB_PREDEFINED_OPTIONS.read(values),
+        options.ROCKSDB_FILES_FROM.read(values),
     )

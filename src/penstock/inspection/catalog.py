@@ -100,6 +100,12 @@ def _operator(snapshot: Snapshot, saved: SavedOperator) -> OperatorInfo:
     # By path: one file may be there for several subtasks.
     handles = {handle.path: handle for part in saved.parts for handle in part.segments}
     for handle in handles.values():
+        if handle.file:
+            # What it holds is described by the segment that came before it.
+            for state in handle.states:
+                kind, size, keyed = found[state]
+                found[state] = (kind, size + handle.size // len(handle.states), keyed)
+            continue
         backend, places = index_of(snapshot, handle)
         backends.add(backend)
         for place in places:

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
-from penstock.checkpoint.parts import VerifiedParts
+from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import PenstockError, StateError
 from penstock.inspection.catalog import Catalog, StateInfo
 from penstock.state.entries import decode_entries
+from penstock.state.keyed_parts import keyed_parts
 from penstock.state.migration import migration_of_state
 from penstock.state.schema import type_of
-from penstock.state.segments import GroupBlock, decode_segment, origin_of, read_blocks, read_index
+from penstock.state.segments import GroupBlock, decode_segment, origin_of
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,9 @@ class StatePart:
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Keys with their values, key group after key group."""
         blocks: dict[int, list[GroupBlock]] = {}
-        for handle in self.handles:
-            if handle.first_group >= 0 and handle.overlaps(self.groups):
-                read = VerifiedParts(handle, self.store)
-                places = [place for place in read_index(read)[1] if place.state == self.state]
-                for block in read_blocks(read, places, self.groups):
-                    blocks.setdefault(block.group, []).append(block)
+        for part in keyed_parts(keyed_files(self.handles, self.store, self.groups)):
+            for block in part.blocks(self.groups, self.state):
+                blocks.setdefault(block.group, []).append(block)
         for group in sorted(blocks):
             entries: dict[Any, Any] = {}
             for block in blocks.pop(group):
@@ -72,12 +70,14 @@ def parts_of(catalog: Catalog, uid: str, state: StateInfo) -> list[StatePart]:
     wanted = (state.name, state.kind)
     store, groups = catalog.snapshot.store, range(saved.vertex.max_parallelism)
     holding = [
-        tuple(handle for handle in part.segments if wanted in handle.states) for part in saved.parts
+        # A database is opened with all of its files.
+        tuple(h for h in part.segments if wanted in h.states or h.file)
+        for part in saved.parts
     ]
     return [
         StatePart(store, handles, state.name, state.type_info, groups)
         for handles in holding
-        if handles
+        if any(wanted in handle.states for handle in handles)
     ]
 
 

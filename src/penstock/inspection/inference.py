@@ -10,11 +10,13 @@ import datetime
 import decimal
 from typing import Any
 
+from penstock.checkpoint.parts import keyed_files
 from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.inspection.catalog import Catalog, StateInfo, index_of
-from penstock.inspection.entries import decoded
+from penstock.inspection.entries import decoded, parts_of
+from penstock.state.keyed_parts import keyed_parts
 
 _TYPES: dict[type, TypeInformation] = {
     str: Types.STRING(),
@@ -41,13 +43,20 @@ def inferred(value: Any) -> TypeInformation:
 
 def key_type(catalog: Catalog, uid: str, state: StateInfo) -> TypeInformation:
     """The type of the first key there is; only its block is read."""
+    store = catalog.snapshot.store
     for part in catalog.saved(uid).parts:
         for handle in part.segments:
-            for place in index_of(catalog.snapshot, handle)[1]:
+            for place in () if handle.file else index_of(catalog.snapshot, handle)[1]:
                 if (place.state, place.kind) == (state.name, state.kind):
-                    store = catalog.snapshot.store
                     payload = store.read_part(handle.path, place.start, place.size)
                     keys, _, _ = decoded(state.name, payload)
                     if keys:
                         return inferred(keys[0])
+    # Nothing upon the files of databases yet.
+    for held in parts_of(catalog, uid, state):
+        for keyed in keyed_parts(keyed_files(held.handles, store, held.groups)):
+            for block in keyed.blocks(held.groups, state.name):
+                keys, _, _ = decoded(state.name, block.payload)
+                if keys:
+                    return inferred(keys[0])
     return Types.PICKLED_BYTE_ARRAY()

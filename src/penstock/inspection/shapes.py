@@ -21,6 +21,7 @@ from penstock.common.typeinfo import (
     Types,
 )
 from penstock.common.types import Row
+from penstock.state.timers import KIND as TIMERS
 
 EVENT_TIMERS, PROCESSING_TIMERS = "__event_timers", "__processing_timers"
 REDUCED = "__reduced"
@@ -40,7 +41,7 @@ class Shape:
 
 def shape_of(kind: str, stored: TypeInformation, contents: TypeInformation | None = None) -> Shape:
     """How values of this kind and stored type are shown; `contents` is for undeclared ones."""
-    if kind == "timers":
+    if kind == TIMERS:
         return Shape(Types.LIST(Types.LONG()), _timestamps, _stored_timestamps)
     if kind in WINDOW_KINDS:
         held = contents or Types.PICKLED_BYTE_ARRAY()

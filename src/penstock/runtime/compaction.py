@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import SegmentStore
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.runtime.segment_writing import write_segment
 from penstock.state.compaction import Merge
+from penstock.state.keyed_parts import keyed_parts
 from penstock.state.segments import Origin
 
 log = logging.getLogger(__name__)
@@ -78,12 +80,8 @@ class Compaction:
         self._io.submit(work, done)
 
     def _read(self, old: Handles, first: bool) -> Merge:
-        segments = []
-        for handle in old:
-            data = self._store.read_segment(handle.path)
-            handle.verify(data)
-            segments.append(data)
-        return Merge(segments, self._groups, first=first)
+        parts = keyed_parts(keyed_files(old, self._store, self._groups))
+        return Merge((b for part in parts for b in part.blocks(self._groups)), first=first)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
         return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.handles import OperatorSnapshot
-from penstock.checkpoint.parts import VerifiedParts
+from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import SegmentStore
 from penstock.common.clock import Clock
 from penstock.common.keys import groups_of_subtask
@@ -31,9 +31,10 @@ from penstock.runtime.operators import RuntimeFunction
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.choice import make_backend
+from penstock.state.keyed_parts import keyed_parts
 from penstock.state.kinds import KeyContext
 from penstock.state.marks import mark_of
-from penstock.state.segments import read_blocks, read_index
+from penstock.state.timers import KIND as TIMERS
 from penstock.state.timers import TimerQueue
 
 
@@ -61,18 +62,18 @@ class RuntimeKeyedFunction(RuntimeFunction):
     def restore(self, snapshot: OperatorSnapshot, store: SegmentStore) -> None:
         super().restore(snapshot, store)
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)
-        for handle in keyed:
-            if handle.overlaps(self.groups):
-                read = VerifiedParts(handle, store)
-                origin, places = read_index(read)
-                try:
-                    origin.check_backend(self.origin.backend)
-                    self.state.restore(read_blocks(read, places, self.groups))
-                except StateError as error:
-                    raise located(self.node.name, error) from error
+        goes_on = True
+        for part in keyed_parts(keyed_files(keyed, store, self.groups)):
+            try:
+                part.origin.check_backend(self.origin.backend)
+                self.state.restore(part.own_blocks(self.groups))
+                if part.database is not None:
+                    goes_on &= self.state.restore_database(part.database, self.groups)
+            except StateError as error:
+                raise located(self.node.name, error) from error
         # Segments that hold other key groups too must not be built upon: their owners differ now.
         own = (self.groups.start, self.groups.stop - 1)
-        if all((h.first_group, h.last_group) == own and not h.foreign for h in keyed):
+        if goes_on and all((h.first_group, h.last_group) == own and not h.foreign for h in keyed):
             self.chain.restored(keyed)
 
     def open(self) -> None:
@@ -80,8 +81,8 @@ class RuntimeKeyedFunction(RuntimeFunction):
         self.timers = self.times = KeyedTimerService(
             self.key_context,
             self._clock,
-            TimerQueue(self.state.table("__processing_timers", "timers")),
-            TimerQueue(self.state.table("__event_timers", "timers")),
+            TimerQueue(self.state.table("__processing_timers", TIMERS)),
+            TimerQueue(self.state.table("__event_timers", TIMERS)),
         )
         self.times.watermark = restored
         for name, gauge in self.state.gauges().items():
@@ -114,12 +115,21 @@ class RuntimeKeyedFunction(RuntimeFunction):
         # The function first: it may change keyed state too, and what it raises comes before a cut.
         unkeyed = super().cut(checkpoint)
         try:
-            blocks = self.state.cut(mark_of(checkpoint), full=not base)
+            files = not full and self.chain.incremental
+            blocks = self.state.cut(mark_of(checkpoint), full=not base, files=files)
         except StateError as error:
             raise located(self.node.name, error) from error
         # A savepoint is for any backend.
         origin = replace(self.origin, backend="") if full else self.origin
-        return replace(unkeyed, base=base, blocks=blocks, groups=self.groups, origin=origin)
+        return replace(
+            unkeyed,
+            base=base,
+            blocks=blocks,
+            groups=self.groups,
+            files=blocks.files,
+            stored_files=self.chain.files(),
+            origin=origin,
+        )
 
     def stored(self, checkpoint: int, snapshot: OperatorSnapshot) -> None:
         keyed = tuple(handle for handle in snapshot.segments if handle.first_group >= 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.store import SegmentStore
@@ -12,6 +12,7 @@ from penstock.common.plain import Plain
 from penstock.errors import SinkError, StateError, StorageError
 from penstock.runtime.function_state import located
 from penstock.runtime.segment_writing import write_segment
+from penstock.state.database_files import LASTING, LinkedFiles
 from penstock.state.segments import GroupBlock, Origin
 
 
@@ -28,12 +29,27 @@ class OperatorCut:
     groups: range = range(0)
     own: tuple[GroupBlock, ...] = ()
     """Operator state."""
+    files: LinkedFiles | None = None
+    """Of a database that holds the rest of the keyed state."""
+    stored_files: Mapping[str, SegmentHandle] = field(default_factory=dict)
+    """Those that checkpoints have already, by their names."""
     origin: Origin | None = None
     splits: tuple[Plain, ...] = ()
     prepare: Callable[[], list[Plain]] | None = None
 
     def store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
         """Make it durable; called once, off the loop. Also returns the bytes written."""
+        try:
+            return self._store(store, name)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Release what it holds on the local disk; may be called more than once."""
+        if self.files is not None:
+            self.files.discard()
+
+    def _store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
         try:
             keyed = list(self.blocks)
         except StateError as error:
@@ -43,13 +59,33 @@ class OperatorCut:
             blocks = [block for block in self.own if block.group == group]
             parts.append((f"{name}-{suffix}", blocks, range(group, group + 1)))
         segments, size = self.base, 0
+        known = {handle.path for handle in self.stored_files.values()}
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
                 handle = write_segment(store, part_name, blocks, groups, self.origin)
-                segments += (handle,)
-                size += handle.size
+                if self.files is not None and groups is self.groups:
+                    handles = self._with_files(store, handle, name, self.files)
+                else:
+                    handles = (handle,)
+                segments += handles
+                size += sum(handle.size for handle in handles if handle.path not in known)
         return OperatorSnapshot(segments, self.splits, self.committables()), size
+
+    def _with_files(
+        self, store: SegmentStore, described: SegmentHandle, name: str, files: LinkedFiles
+    ) -> tuple[SegmentHandle, ...]:
+        """A database: the segment that describes it, and its files, the new ones stored."""
+        handles = [replace(described, database=name)]
+        for file in files.names():
+            handle = self.stored_files.get(file) if file.endswith(LASTING) else None
+            if handle is None:
+                data = files.read(file)
+                path = store.write_segment(f"{name}-{file}", data)
+                states = files.spans.get(file, described.states)
+                handle = SegmentHandle.of(path, data, self.groups, states)
+            handles.append(replace(handle, database=name, file=file))
+        return tuple(handles)
 
     def committables(self) -> tuple[Plain, ...]:
         """Finish what a sink prepared. Failing here fails the attempt: its output would be lost."""

@@ -57,9 +57,23 @@ class SegmentChain:
         """What the next checkpoint builds upon; nothing means that it is written in full."""
         if not self._settings.incremental:
             return ()
-        if not self._settings.compacts and len(self._settled) >= MAX_SEGMENT_CHAIN:
+        current = self._current()
+        begins = _database(current)
+        deltas = current[begins:]
+        if begins and _size(deltas) >= _size(current[:begins]):
+            # The files of the database as it is now are less than all of that.
             return ()
-        return self._current()
+        if not self._settings.compacts and len(deltas) >= MAX_SEGMENT_CHAIN:
+            return ()
+        return current
+
+    @property
+    def incremental(self) -> bool:
+        return self._settings.incremental
+
+    def files(self) -> dict[str, SegmentHandle]:
+        """The files of the database that the newest confirmed checkpoint has, by their names."""
+        return {handle.file: handle for handle in self._settled if handle.file}
 
     def _current(self) -> Handles:
         if self._replaced is None:
@@ -100,10 +114,17 @@ class SegmentChain:
             return None
         # What no checkpoint refers to yet stays as it is: nobody would delete it.
         known = itertools.takewhile(lambda handle: handle.path in self._named, self._settled)
-        chosen = plan([handle.size for handle in known], settings.fanout)
+        sizes = [handle.size for handle in known]
+        begins = _database(self._settled)
+        if begins:
+            # A database is not merged with anything: it stands for a base that is large enough.
+            sizes[:begins] = [1 + 2 * sum(sizes)]
+        chosen = plan(sizes, settings.fanout)
         if chosen is None:
             return None
         self._compacting = True
+        if begins:
+            chosen = range(chosen.start + begins - 1, chosen.stop + begins - 1)
         return self._settled[chosen.start : chosen.stop], chosen.start == 0
 
     def end_compaction(self, old: Handles, new: SegmentHandle | None) -> None:
@@ -115,6 +136,15 @@ class SegmentChain:
 
 def _paths(handles: Handles) -> frozenset[str]:
     return frozenset(handle.path for handle in handles)
+
+
+def _database(chain: Handles) -> int:
+    """So many handles at the front of a chain are a database's."""
+    return sum(1 for handle in chain if handle.database)
+
+
+def _size(handles: Handles) -> int:
+    return sum(handle.size for handle in handles)
 
 
 def _find(chain: Handles, part: Handles) -> int | None:

@@ -135,6 +135,8 @@ class Snapshots:
             except (StateError, StorageError) as error:
                 refused = refused or error
         if refused is not None:
+            for cut in cuts:
+                cut.discard()
             self._decline(checkpoint, refused)
             return
         cut_at = clock.monotonic_ns()
@@ -221,9 +223,13 @@ class Snapshots:
         """Make the cuts durable."""
         stored: dict[str, OperatorSnapshot] = {}
         size = 0
-        for cut in cuts:
-            stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
-            size += written
+        try:
+            for cut in cuts:
+                stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
+                size += written
+        finally:
+            for cut in cuts:
+                cut.discard()
         carried = store.take() if isinstance(store, CarriedSegments) else {}
         return _Stored(stored, size, carried)
 

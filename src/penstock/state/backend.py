@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from penstock.state.database_files import LinkedFiles, SavedDatabase
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.segments import GroupBlock
 from penstock.state.table import StateTable
@@ -39,12 +40,14 @@ class KeyedStateBackend(Protocol):
         """A table for the engine's own use: timers, and running reductions."""
         ...
 
-    def cut(self, checkpoint: int, full: bool) -> Iterable[GroupBlock]:
+    def cut(self, checkpoint: int, full: bool, files: bool = False) -> Captured:
         """The state at this moment, or what of it changed since the last confirmed checkpoint.
 
         The call itself takes time for what can change under the reader's hands, and no more. The
         result is gone through once, off the loop, while the state changes again. StateError, from
         either, names the state and the key that cannot be written; the changes stay noted.
+
+        With `files` a full one may leave entries to the files of a database.
         """
         ...
 
@@ -58,6 +61,13 @@ class KeyedStateBackend(Protocol):
 
     def restore(self, blocks: Iterable[GroupBlock]) -> None:
         """Apply blocks, oldest first, before any state is declared. They count as settled."""
+        ...
+
+    def restore_database(self, saved: SavedDatabase, groups: range) -> bool:
+        """Apply what the files of a database hold of `groups`, as `restore` does with blocks.
+
+        True if this backend goes on with the very files.
+        """
         ...
 
     def has_migrated(self) -> bool:
@@ -76,8 +86,14 @@ class KeyedStateBackend(Protocol):
 class Captured:
     """Blocks that are ready or are made when they are gone through, part after part."""
 
-    def __init__(self, parts: Iterable[Callable[[], Iterable[GroupBlock]]]) -> None:
+    def __init__(
+        self,
+        parts: Iterable[Callable[[], Iterable[GroupBlock]]],
+        files: LinkedFiles | None = None,
+    ) -> None:
+        """`files` hold what the blocks do not; whoever gets them discards them."""
         self._parts = parts
+        self.files = files
 
     def __iter__(self) -> Any:
         for part in self._parts:

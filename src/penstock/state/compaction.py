@@ -17,12 +17,12 @@ a time, so that whoever runs it can do other things in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from penstock.state.entries import has_removals, merge_entries
 from penstock.state.schema import type_of
-from penstock.state.segments import GroupBlock, decode_segment
+from penstock.state.segments import GroupBlock
 
 FANOUT = 8
 """So many segments of about one size are merged into one."""
@@ -50,18 +50,17 @@ def plan(sizes: Sequence[int], fanout: int = FANOUT) -> range | None:
 
 
 class Merge:
-    """Segments, oldest first, on their way to become one."""
+    """Blocks of segments, oldest first, on their way to become those of one."""
 
-    def __init__(self, segments: Sequence[bytes], groups: range, *, first: bool) -> None:
-        """With `first` the oldest of them is the base of its chain."""
+    def __init__(self, blocks: Iterable[GroupBlock], *, first: bool) -> None:
+        """With `first` the oldest of them are of the base of their chain."""
         self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
         self._merged: list[GroupBlock] = []
-        for data in segments:
-            for block in decode_segment(data, groups):
-                if first:
-                    self._waiting.setdefault((block.state, block.group), []).append(block)
-                else:
-                    self._merged.append(block)
+        for block in blocks:
+            if first:
+                self._waiting.setdefault((block.state, block.group), []).append(block)
+            else:
+                self._merged.append(block)
         self._order = sorted(self._waiting, reverse=True)
 
     def step(self, size: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.common.clock import Clock, SystemClock
 from penstock.state.backend import Captured
 from penstock.state.capture import TableCapture
+from penstock.state.database_files import SavedDatabase
 from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.entries import decode_entries
@@ -47,7 +48,7 @@ class HashMapBackend:
         check_kind(name, table, kind)
         return table
 
-    def cut(self, checkpoint: int, full: bool) -> Captured:
+    def cut(self, checkpoint: int, full: bool, files: bool = False) -> Captured:
         # All generations end before anything is written, which may fail: none may be left out.
         for table in self._tables.values():
             table.changes.end(checkpoint)
@@ -93,6 +94,10 @@ class HashMapBackend:
             table.entries.update(zip(keys, values, strict=True))
             for key in removed:
                 table.entries.pop(key, None)
+
+    def restore_database(self, saved: SavedDatabase, groups: range) -> bool:
+        self.restore(saved.blocks(groups))
+        return False
 
     def has_migrated(self) -> bool:
         return self._declared.migrated

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from penstock.common.settings import StateSettings
@@ -69,12 +70,48 @@ class RocksDatabase:
         """What is there now, unaffected by what is written later."""
         return View(None if self._db is None else self._db.iter())
 
+    def is_made(self) -> bool:
+        """Whether anything was put into it yet."""
+        return self._db is not None
+
+    def adopt(self, unpack: Callable[[str], None]) -> None:
+        """Begin with files of another one; `unpack` puts them into the folder it is called with."""
+        assert self._db is None, "a database begins once"
+        self._db = self._open(unpack)
+
+    def link(self, name: str) -> str:
+        """Write all that is in memory to files, and link these; the folder with the links."""
+        from rocksdict import Checkpoint
+
+        db = self._opened()
+        folder = f"{db.path()}/{name}"
+        try:
+            Checkpoint(db).create_checkpoint(folder)
+        except Exception as error:
+            raise StorageError(f"RocksDB cannot link its files in {db.path()}: {error}") from error
+        for path in Path(folder).iterdir():
+            # No more than what another database begins with: there is nothing in the log, and
+            # options are its own.
+            if path.suffix != ".sst" and not path.name.startswith(("CURRENT", "MANIFEST-")):
+                path.unlink()
+        return folder
+
+    def spans(self) -> dict[str, tuple[bytes, bytes]]:
+        """The first and the last key in each of its files of entries, by the file's name."""
+        files = () if self._db is None else self._db.live_files()
+        return {file["name"].lstrip("/"): (file["start_key"], file["end_key"]) for file in files}
+
+    def delete(self, start: bytes, end: bytes) -> None:
+        """Delete everything from `start` on that lies before `end`."""
+        if self._db is not None and start < end:
+            self._db.delete_range(start, end)
+
     def _opened(self) -> Any:
         if self._db is None:
             self._db = self._open()
         return self._db
 
-    def _open(self) -> Any:
+    def _open(self, unpack: Callable[[str], None] | None = None) -> Any:
         from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteOptions
 
         settings = self._settings
@@ -88,6 +125,7 @@ class RocksDatabase:
         options.set_write_buffer_size(max(settings.write_buffer(), _SMALLEST_BUFFER))
         options.set_max_write_buffer_number(settings.write_buffers)
         _tune(options, settings)
+        options.set_disable_auto_compactions(not settings.merges_files)
         options.enable_statistics()
         try:
             folder = OwnedFolder(settings.local_dir)
@@ -95,7 +133,13 @@ class RocksDatabase:
             raise ConfigurationError(
                 f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
             ) from error
-        db: Any = Rdict(folder.path, options)
+        try:
+            if unpack is not None:
+                unpack(folder.path)
+            db: Any = Rdict(folder.path, options)
+        except BaseException:
+            folder.remove()
+            raise
         # Also where nobody closes it, because its slot was given up.
         self._remove = weakref.finalize(self, _discard, db, folder)
         unlogged: Any = WriteOptions()
@@ -179,13 +223,13 @@ class View:
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
 
-    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """What is there under keys that begin with `prefix`, in order."""
+    def between(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What is there from `start` on and before `end`, in order."""
         cursor = self._cursor
         if cursor is None:
             return
-        cursor.seek(prefix)
-        while cursor.valid() and (key := cursor.key()).startswith(prefix):
+        cursor.seek(start)
+        while cursor.valid() and (key := cursor.key()) < end:
             yield key, cursor.value()
             cursor.next()
         # A cursor that cannot go on looks as if it were at the end.

@@ -25,11 +25,11 @@ from penstock.common.keys import encode_key, group_of_encoding
 from penstock.state.entries import unwritable
 from penstock.state.generations import Generations
 from penstock.state.rocks_database import RocksDatabase
+from penstock.state.rocks_keys import place
 from penstock.state.schema import PICKLED
 
 ABSENT: Any = object()
 
-_PREFIX = struct.Struct(">HH")
 _TABLE = struct.Struct(">H")
 _OBJECT_BYTES = 200
 """What an entry takes in the cache beyond its value, about."""
@@ -144,7 +144,7 @@ class RocksEntries(dict[Any, Any]):
         """The key of the database; entries of a key group lie together."""
         encoding = encode_key(key)
         group = group_of_encoding(encoding, self._max_parallelism)
-        return _PREFIX.pack(self._number, group) + encoding
+        return place(self._number, group) + encoding
 
     def _stored(self, key: Any) -> bytes | None:
         return None if key in self._removed else self._database.get(self.encode(key))

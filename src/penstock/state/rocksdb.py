@@ -4,36 +4,37 @@ Tables are in one RocksDB database per operator and subtask, each behind a cache
 (`rocks_entries`). State objects, windows and reductions work on a table as they do on a dict.
 Pending timers are live objects in memory as on the `hashmap` backend, because their order is.
 
-Checkpoints are those of the other backend, in blocks by state and key group: a delta is written
-from the cache, and from a view of the database for what has left it; a full one from a view, one
-key group after another.
+Savepoints and deltas are those of the other backend, in blocks by state and key group: a delta is
+written from the cache, and from a view of the database for what has left it; a savepoint from a
+view, one key group after another. What deltas build upon are the files of the database, once it is
+large enough (`database_files`).
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from typing import Any
 
 from penstock.common.clock import Clock, SystemClock
 from penstock.common.settings import StateSettings
 from penstock.state.backend import Captured
 from penstock.state.capture import TableCapture, encode_block
+from penstock.state.database_files import LinkedFiles, SavedDatabase
 from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.entries import decode_entries
 from penstock.state.generations import Generations
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
+from penstock.state.rocks_blocks import table_blocks
 from penstock.state.rocks_database import RocksDatabase, View
 from penstock.state.rocks_entries import RocksEntries
+from penstock.state.rocks_keys import end_of, place, table_of
 from penstock.state.schema import schema_of, type_of
 from penstock.state.segments import GroupBlock
 from penstock.state.table import StateTable
-
-TIMERS = "timers"
-_PREFIX_BYTES, _GROUP_AT = 4, 2
+from penstock.state.timers import KIND as TIMERS
 
 
 class RocksDBBackend:
@@ -74,7 +75,7 @@ class RocksDBBackend:
         check_kind(name, table, kind)
         return table
 
-    def cut(self, checkpoint: int, full: bool) -> Captured:
+    def cut(self, checkpoint: int, full: bool, files: bool = False) -> Captured:
         # All generations end before anything is written, which may fail: none may be left out.
         for _, entries in self._tables.values():
             entries.end_generation(checkpoint)
@@ -82,14 +83,38 @@ class RocksDBBackend:
         if full:
             for _, entries in self._tables.values():
                 entries.flush()
-        view = self.database.view()
         parts: list[Callable[[], Iterable[GroupBlock]]] = [lambda: timers]
+        if full and files and self._ships_files():
+            return Captured([*parts, self._empty_tables], self._link(checkpoint))
+        view = self.database.view()
         for number, name in enumerate(self._tables):
             if full:
                 parts.append(self._everything(name, number, view))
             else:
                 parts.extend(self._changes(name, view))
         return Captured(parts)
+
+    def _ships_files(self) -> bool:
+        """Whether the database is large enough, and all that is in it may be in a checkpoint."""
+        if not self.database.is_made() or self.database.size() < self._settings.files_from:
+            return False
+        return all(self._declared.prune_in_snapshots(name) is None for name in self._tables)
+
+    def _empty_tables(self) -> Iterable[GroupBlock]:
+        """A block without entries for each table: which there are, in their order, and types."""
+        for name, (table, _) in self._tables.items():
+            kind = self._declared.type_of(name)
+            payload = encode_block(name, kind, [], [])
+            yield GroupBlock(name, table.kind, 0, [payload], schema_of(kind))
+
+    def _link(self, checkpoint: int) -> LinkedFiles:
+        folder = self.database.link(f"cut-{checkpoint}")
+        states = [(name, table.kind) for name, (table, _) in self._tables.items()]
+        spans = {
+            name: tuple(states[table_of(first) : table_of(last) + 1])
+            for name, (first, last) in self.database.spans().items()
+        }
+        return LinkedFiles(folder, spans)
 
     def _changes(self, name: str, view: View) -> list[Callable[[], Iterable[GroupBlock]]]:
         table, entries = self._tables[name]
@@ -117,25 +142,9 @@ class RocksDBBackend:
     def _everything(self, name: str, number: int, view: View) -> Callable[[], Iterator[GroupBlock]]:
         table, _ = self._tables[name]
         type_info = self._declared.type_of(name)
-        schema = schema_of(type_info)
         prune = self._declared.prune_in_snapshots(name)
-
-        def blocks() -> Iterator[GroupBlock]:
-            items = view.items(number.to_bytes(_GROUP_AT, "big"))
-            for prefix, entries in groupby(items, lambda item: item[0][:_PREFIX_BYTES]):
-                keys, values = [], []
-                for _, data in entries:
-                    key, value = pickle.loads(data)
-                    value = value if prune is None else prune(value)
-                    if value is not None or prune is None:
-                        keys.append(key)
-                        values.append(value)
-                if keys:
-                    group = int.from_bytes(prefix[_GROUP_AT:], "big")
-                    payload = encode_block(name, type_info, keys, values)
-                    yield GroupBlock(name, table.kind, group, [payload], schema)
-
-        return blocks
+        groups = range(self._max_parallelism)
+        return lambda: table_blocks(view, number, groups, name, table.kind, type_info, prune)
 
     def confirm(self, checkpoint: int) -> None:
         self._timers.confirm(checkpoint)
@@ -156,6 +165,20 @@ class RocksDBBackend:
             if migrate is not None:
                 values = list(map(migrate, values))
             self._tables[block.state][1].restore(keys, values, removed)
+
+    def restore_database(self, saved: SavedDatabase, groups: range) -> bool:
+        fits = [table.state for table in saved.tables][: len(self._tables)] == [*self._tables]
+        if self.database.is_made() or not fits:
+            # Another's files came before.
+            self.restore(saved.blocks(groups))
+            return False
+        for state, kind, schema in saved.tables:
+            self._declared.restored(state, type_of(schema), self.table(state, kind))
+        self.database.adopt(saved.unpack)
+        for number in range(len(saved.tables)):
+            self.database.delete(place(number, 0), place(number, groups.start))
+            self.database.delete(place(number, groups.stop), end_of(number))
+        return True
 
     def has_migrated(self) -> bool:
         return self._declared.migrated

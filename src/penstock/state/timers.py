@@ -17,6 +17,8 @@ from typing import Any
 from penstock.common.keys import encode_key
 from penstock.state.table import StateTable
 
+KIND = "timers"
+"""The kind of their tables."""
 _SWEEP_FROM = 1024
 """A heap that is smaller is not worth sweeping."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.keys import (
     NO_GROUP,
@@ -28,6 +29,7 @@ from penstock.inspection.shapes import shape_of
 from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.capture import TableCapture, encode_block
 from penstock.state.compaction import Merge
+from penstock.state.keyed_parts import keyed_parts
 from penstock.state.operator_state import UNION
 from penstock.state.schema import schema_of
 from penstock.state.segments import (
@@ -79,15 +81,14 @@ class CopyPart:
 
     def __call__(self) -> Written:
         target, written = self.target, []
-        keyed = [handle for handle in self.handles if handle.first_group >= 0]
-        if keyed:
-            segments = [self.source.read_whole(handle) for handle in keyed]
-            merge = Merge(segments, range(target.max_parallelism), first=True)
-            while merge.step(1 << 30):
-                pass
-            written += self._write(
-                merge.blocks(), target.origin(self.subtask), target.groups(self.subtask)
-            )
+        groups = range(target.max_parallelism)
+        parts = keyed_parts(keyed_files(self.handles, self.source, groups))
+        merge = Merge((block for part in parts for block in part.blocks(groups)), first=True)
+        while merge.step(1 << 30):
+            pass
+        written += self._write(
+            merge.blocks(), target.origin(self.subtask), target.groups(self.subtask)
+        )
         for handle in self.handles:
             if handle.first_group < 0:
                 data = self.source.read_whole(handle)

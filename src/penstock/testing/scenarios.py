@@ -240,8 +240,10 @@ class UpkeepScenario(Scenario):
 
 def _state(rng: random.Random) -> StateSettings:
     # With no memory nearly every access goes to the database.
-    rocksdb = StateSettings("rocksdb", _FAST_DISK)
-    return rng.choice((StateSettings(), rocksdb, replace(rocksdb, managed=0)))
+    rocksdb = StateSettings("rocksdb", _FAST_DISK, merges_files=False)
+    # And with files in checkpoints from the first entry on.
+    files = replace(rocksdb, managed=0, files_from=0)
+    return rng.choice((StateSettings(), rocksdb, replace(rocksdb, managed=0), files))
 
 
 def _of_storage(rates: FaultRates, rng: random.Random) -> FaultRates:
