@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.common.settings import StateSettings
+from penstock.errors import StorageError
 from penstock.state.rocks_blocks import table_blocks
 from penstock.state.rocks_database import RocksDatabase
 from penstock.state.schema import Schema, type_of
@@ -37,7 +38,10 @@ class LinkedFiles:
         return sorted(path.name for path in Path(self.folder).iterdir())
 
     def read(self, name: str) -> bytes:
-        return Path(self.folder, name).read_bytes()
+        try:
+            return Path(self.folder, name).read_bytes()
+        except OSError as error:
+            raise StorageError(f"RocksDB's file {name} cannot be read: {error}") from error
 
     def discard(self) -> None:
         """Delete the links; may be called more than once."""
