@@ -14,7 +14,8 @@ CLUSTER = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
     acts = ["rescale 2", "rescale 3", "rescale 1"]
-    settings = {**CLUSTER, "state.backend.type": backend}
+    files = {"state.backend.rocksdb.checkpoint.files-from": "0"}
+    settings = {**CLUSTER, "state.backend.type": backend, **files}
     with PlannedDriver(tmp_path, 1, acts, **settings) as driver:
         now = driver.wait_for(lambda now: len(now.get("widths", ())) == 4, "three changes")
         assert now["widths"] == [1, 2, 3, 1], "slots before and after each"

@@ -257,6 +257,26 @@ def test_tables_have_the_places_that_their_own_database_gave_them(make):
     assert one.chain.base() == ()
 
 
+def test_types_that_differ_between_subtasks_become_one(make):
+    first, second = make(0, 2), make(1, 2)
+    whole, real = (ValueStateDescriptor("count", kind) for kind in (Types.INT(), Types.DOUBLE()))
+    keys = {s: [k for k in range(60) if key_group(k, MOST) in s.groups] for s in (first, second)}
+    first.backend._settings = replace(first.settings, files_from=1 << 30)
+    for key in keys[first]:
+        first.context.key = key
+        first.backend.get_state(real).update(float(key))
+    for key in keys[second]:
+        second.context.key = key
+        second.backend.get_state(whole).update(key)
+    handles = tuple(h for s in (first, second) for h in s.checkpoint(1)[0])
+    assert {bool(handle.database) for handle in handles} == {False, True}
+    one = make()
+    one.restore(handles)
+    found = dict(one.backend.table("count", "value").entries.items())
+    assert found == {key: float(key) for key in range(60)}
+    assert {type(value) for value in found.values()} == {float}
+
+
 def test_without_enough_in_it_and_in_a_savepoint_there_are_entries(make):
     subtask = make()
     subtask.put("a", 1)
