@@ -60,9 +60,10 @@ class Logged(Subtask):
         began = time.monotonic()
         super().take()
         self.times.append(time.monotonic() - began)
+        super().compact()
 
     def compact(self) -> None:
-        """Not here: what is measured is the checkpoint."""
+        """Not as part of a checkpoint, whose time is measured."""
 
 
 def measure(keys: int, checkpoints: int, backend: str, changelog: bool) -> tuple[float, float, int]:

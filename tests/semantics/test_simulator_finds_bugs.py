@@ -219,8 +219,8 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
 def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
     original = compaction.Merge.__init__
 
-    def init(self: compaction.Merge, blocks: Any, *, first: bool) -> None:
-        original(self, blocks, first=True)
+    def init(self: compaction.Merge, blocks: Any, how: compaction.Merging) -> None:
+        original(self, blocks, compaction.Merging.WHOLE)
 
     patch.setattr(compaction.Merge, "__init__", init)
 
@@ -235,7 +235,7 @@ def files_of_a_database_are_restored_over_deltas(patch: pytest.MonkeyPatch) -> N
 @bug
 def compaction_prefers_what_is_older(patch: pytest.MonkeyPatch) -> None:
     original = compaction.merge_entries
-    reverse = lambda kind, payloads: original(kind, payloads[::-1])  # noqa: E731
+    reverse = lambda kind, payloads, **how: original(kind, payloads[::-1], **how)  # noqa: E731
     patch.setattr(compaction, "merge_entries", reverse)
 
 

@@ -15,7 +15,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StorageError
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
-from penstock.state.compaction import Merge, plan
+from penstock.state.compaction import Merge, Merging, plan
 from penstock.state.entries import decode_entries
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import Origin, decode_segment, encode_segment
@@ -124,9 +124,9 @@ def on_every_backend(make_state):
 CHANGES = st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 99), max_size=5)
 
 
-def merge(segments, *, first, size=1):
+def merge(segments, how, size=1):
     blocks = (block for data in segments for block in decode_segment(data, GROUPS))
-    merging = Merge(blocks, first=first)
+    merging = Merge(blocks, how)
     while merging.step(size):
         pass
     return encode_segment(merging.blocks())
@@ -141,7 +141,9 @@ def test_a_merged_segment_means_what_its_parts_mean(rounds, data):
         segments.append(live.delta())
     start = data.draw(st.integers(0, len(segments) - 1))
     stop = data.draw(st.integers(start + 1, len(segments)))
-    merged = merge(segments[start:stop], first=start == 0, size=data.draw(st.integers(1, 500)))
+    ways = [Merging.JOINED, Merging.NEWEST] if start else list(Merging)
+    how, size = data.draw(st.sampled_from(ways)), data.draw(st.integers(1, 500))
+    merged = merge(segments[start:stop], how, size)
     assert Live.restored(*segments[:start], merged, *segments[stop:]) == live.contents()
 
 
@@ -153,9 +155,26 @@ def test_a_merged_base_holds_no_removals():
     for key in range(10):
         live.put(key, None)
     gone = live.delta()
-    assert len(list(decode_segment(merge([base, gone], first=True), GROUPS))) == 0
-    removals = list(decode_segment(merge([gone], first=False), GROUPS))
-    assert sum(len(decode_entries(block.payload)[2]) for block in removals) == 20
+    assert len(list(decode_segment(merge([base, gone], Merging.WHOLE), GROUPS))) == 0
+    for parts, how in (
+        ([gone], Merging.JOINED),
+        ([gone], Merging.NEWEST),
+        ([base, gone], Merging.NEWEST),
+    ):
+        removals = list(decode_segment(merge(parts, how), GROUPS))
+        assert sum(len(decode_entries(block.payload)[2]) for block in removals) == 20
+
+
+def test_the_newest_of_each_key_is_all_that_is_left():
+    live, segments = Live(), []
+    for number in range(5):
+        for key in range(10):
+            live.put(key, None if number % 2 else number)
+        segments.append(live.delta())
+    merged = merge(segments, Merging.NEWEST)
+    found = [decode_entries(block.payload) for block in decode_segment(merged, GROUPS)]
+    assert sum(len(keys) for keys, _, _ in found) == 20
+    assert not any(removed for _, _, removed in found)
 
 
 # --- the chain --------------------------------------------------------------------------------
@@ -173,8 +192,8 @@ def chain_of(*names, **settings):
 
 def test_the_next_checkpoint_names_the_merged_segment():
     chain = chain_of("a", "b", "c")
-    old, first = chain.begin_compaction()
-    assert (old, first) == ((handle("a"), handle("b"), handle("c")), True)
+    old, how = chain.begin_compaction()
+    assert (old, how) == ((handle("a"), handle("b"), handle("c")), Merging.WHOLE)
     assert chain.begin_compaction() is None, "one at a time"
     assert chain.base() == old
     chain.stored(4, (*old, handle("d")))

@@ -28,6 +28,7 @@ from penstock.errors import CorruptCheckpointError, StorageError
 from penstock.inspection.entries import StatePart
 from penstock.runtime.operator_cut import OperatorCut
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
+from penstock.state.compaction import Merging
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.keyed_parts import keyed_parts
 from penstock.state.kinds import KeyContext
@@ -344,8 +345,8 @@ def test_a_database_is_not_merged_with_deltas(make):
     for number in range(2, 12):
         subtask.put(number, number)
         handles, _ = subtask.checkpoint(number)
-    old, first = subtask.chain.begin_compaction()
-    assert not first and len(old) >= 8
+    old, how = subtask.chain.begin_compaction()
+    assert how is Merging.NEWEST and len(old) >= 8
     assert all(not handle.database for handle in old)
     assert handles[: len(handles) - len(old)] == tuple(h for h in handles if h.database)
 

@@ -17,7 +17,7 @@ from penstock.checkpoint.store import SegmentStore
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.runtime.segment_writing import write_segment
-from penstock.state.compaction import Merge
+from penstock.state.compaction import Merge, Merging
 from penstock.state.keyed_parts import keyed_parts
 from penstock.state.segments import Origin
 
@@ -49,7 +49,7 @@ class Compaction:
         chosen = self._chain.begin_compaction()
         if chosen is None:
             return
-        old, first = chosen
+        old, how = chosen
 
         def merge_on(merge: Merge) -> None:
             def stepped(more: bool) -> None:
@@ -63,7 +63,7 @@ class Compaction:
         def finished(new: SegmentHandle) -> None:
             self._chain.end_compaction(old, new)
 
-        self._then(old, lambda: self._read(old, first), merge_on)
+        self._then(old, lambda: self._read(old, how), merge_on)
 
     def _then(self, old: Handles, work: Callable[[], Any], go_on: Callable[[Any], None]) -> None:
         """Do a piece off the loop, then `go_on` with its result, unless the attempt is over."""
@@ -79,9 +79,9 @@ class Compaction:
 
         self._io.submit(work, done)
 
-    def _read(self, old: Handles, first: bool) -> Merge:
+    def _read(self, old: Handles, how: Merging) -> Merge:
         parts = keyed_parts(keyed_files(old, self._store, self._groups))
-        return Merge((b for part in parts for b in part.blocks(self._groups)), first=first)
+        return Merge((b for part in parts for b in part.blocks(self._groups)), how)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
         return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)

@@ -15,12 +15,16 @@ import itertools
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SegmentHandle
-from penstock.state.compaction import FANOUT, plan
+from penstock.state.compaction import FANOUT, Merging, plan
 
 Handles = tuple[SegmentHandle, ...]
 
 MAX_SEGMENT_CHAIN = 8
 """Where segments cannot be read back, a checkpoint after so many deltas writes everything again."""
+
+_DELTAS_PER_FILES = 4
+"""So many times the size of a database's files, which are compressed, its deltas may have. Then a
+checkpoint has the files as they are by then."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,7 @@ class SegmentChain:
         current = self._current()
         begins = _database(current)
         deltas = current[begins:]
-        if begins and _size(deltas) >= _size(current[:begins]):
-            # The files of the database as it is now are less than all of that.
+        if begins and _size(deltas) >= _DELTAS_PER_FILES * _size(current[:begins]):
             return ()
         if not self._settings.compacts and len(deltas) >= MAX_SEGMENT_CHAIN:
             return ()
@@ -107,25 +110,23 @@ class SegmentChain:
 
     # --- compaction ---------------------------------------------------------------------------
 
-    def begin_compaction(self) -> tuple[Handles, bool] | None:
-        """The segments to merge now, and whether the first of them is the base of the chain."""
+    def begin_compaction(self) -> tuple[Handles, Merging] | None:
+        """The segments to merge now, and how."""
         settings = self._settings
         if self._compacting or self._replaced or not (settings.compacts and settings.incremental):
             return None
         # What no checkpoint refers to yet stays as it is: nobody would delete it.
         known = itertools.takewhile(lambda handle: handle.path in self._named, self._settled)
-        sizes = [handle.size for handle in known]
+        # A database is not merged with anything. What is upon it is, as if it were all.
         begins = _database(self._settled)
-        if begins:
-            # A database is not merged with anything: it stands for a base that is large enough.
-            sizes[:begins] = [1 + 2 * sum(sizes)]
-        chosen = plan(sizes, settings.fanout)
+        chosen = plan([handle.size for handle in known][begins:], settings.fanout)
         if chosen is None:
             return None
         self._compacting = True
-        if begins:
-            chosen = range(chosen.start + begins - 1, chosen.stop + begins - 1)
-        return self._settled[chosen.start : chosen.stop], chosen.start == 0
+        how = Merging.JOINED
+        if chosen.start == 0:
+            how = Merging.NEWEST if begins else Merging.WHOLE
+        return self._settled[begins:][chosen.start : chosen.stop], how
 
     def end_compaction(self, old: Handles, new: SegmentHandle | None) -> None:
         """`new` holds the same as `old`; None if that came to nothing."""

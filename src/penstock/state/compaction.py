@@ -5,6 +5,7 @@ short and bounds what is stored. Deltas of about one size are *joined*, block af
 are, which costs no more than copying their bytes. When all deltas together are as large as the
 base, everything is *merged*: entries are decoded and only the newest of each key is kept. So an
 entry that changed is decoded about twice in its life and encoded once, whatever the state's size.
+Where the base is the files of a database, it is left alone, and the same is done with its deltas.
 
 >>> plan([1000, 10, 10, 10], fanout=4), plan([1000, 10, 10, 10, 10], fanout=4)
 (None, range(1, 5))
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 
 from penstock.state.entries import has_removals, merge_entries
 from penstock.state.schema import type_of
@@ -49,18 +51,29 @@ def plan(sizes: Sequence[int], fanout: int = FANOUT) -> range | None:
     return range(count - fanout, count) if count >= 4 * fanout else None
 
 
+class Merging(Enum):
+    """How segments become one."""
+
+    JOINED = auto()
+    """Block after block, as they are."""
+    NEWEST = auto()
+    """Of each key what is newest; removals stay, for what lies below."""
+    WHOLE = auto()
+    """The same, and nothing lies below: removals are forgotten."""
+
+
 class Merge:
     """Blocks of segments, oldest first, on their way to become those of one."""
 
-    def __init__(self, blocks: Iterable[GroupBlock], *, first: bool) -> None:
-        """With `first` the oldest of them are of the base of their chain."""
+    def __init__(self, blocks: Iterable[GroupBlock], how: Merging) -> None:
+        self._keep_removed = how is Merging.NEWEST
         self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
         self._merged: list[GroupBlock] = []
         for block in blocks:
-            if first:
-                self._waiting.setdefault((block.state, block.group), []).append(block)
-            else:
+            if how is Merging.JOINED:
                 self._merged.append(block)
+            else:
+                self._waiting.setdefault((block.state, block.group), []).append(block)
         self._order = sorted(self._waiting, reverse=True)
 
     def step(self, size: int) -> bool:
@@ -68,7 +81,7 @@ class Merge:
         while self._order and size > 0:
             blocks = self._waiting.pop(self._order.pop())
             size -= sum(block.size for block in blocks)
-            merged = _merge(blocks)
+            merged = _merge(blocks, self._keep_removed)
             if merged is not None:
                 self._merged.append(merged)
         return bool(self._order)
@@ -78,9 +91,10 @@ class Merge:
         return self._merged
 
 
-def _merge(blocks: list[GroupBlock]) -> GroupBlock | None:
+def _merge(blocks: list[GroupBlock], keep_removed: bool) -> GroupBlock | None:
     newest = blocks[-1]
-    if len(blocks) == 1 and not has_removals(newest.payload):
+    if len(blocks) == 1 and (keep_removed or not has_removals(newest.payload)):
         return newest
-    payload = merge_entries(type_of(newest.schema), [block.payload for block in blocks])
+    payloads = [block.payload for block in blocks]
+    payload = merge_entries(type_of(newest.schema), payloads, keep_removed=keep_removed)
     return None if payload is None else replace(newest, parts=[payload])

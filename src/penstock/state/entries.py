@@ -66,18 +66,27 @@ def has_removals(payload: bytes) -> bool:
     return bool(removed)
 
 
-def merge_entries(kind: TypeInformation, payloads: Iterable[bytes]) -> bytes | None:
+def merge_entries(
+    kind: TypeInformation, payloads: Iterable[bytes], *, keep_removed: bool = False
+) -> bytes | None:
     """Blocks of one state and key group, oldest first, as one; None if nothing is left.
 
-    The oldest is the first there is: what was removed is gone, and need not be remembered.
+    If the oldest is the first there is, what was removed is gone, and need not be kept.
     """
     entries: dict[Any, Any] = {}
+    gone: dict[Any, None] = {}
     for payload in payloads:
         keys, values, removed = decode_entries(payload)
         entries.update(zip(keys, values, strict=True))
         for key in removed:
             entries.pop(key, None)
-    return encode_entries(kind, list(entries), list(entries.values())) if entries else None
+        if keep_removed:
+            for key in keys:
+                gone.pop(key, None)
+            gone.update(dict.fromkeys(removed))
+    if not entries and not gone:
+        return None
+    return encode_entries(kind, list(entries), list(entries.values()), list(gone))
 
 
 def unwritable(

@@ -28,7 +28,7 @@ from penstock.errors import StateError
 from penstock.inspection.shapes import shape_of
 from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.capture import TableCapture, encode_block
-from penstock.state.compaction import Merge
+from penstock.state.compaction import Merge, Merging
 from penstock.state.keyed_parts import keyed_parts
 from penstock.state.operator_state import UNION
 from penstock.state.schema import schema_of
@@ -83,7 +83,7 @@ class CopyPart:
         target, written = self.target, []
         groups = range(target.max_parallelism)
         parts = keyed_parts(keyed_files(self.handles, self.source, groups))
-        merge = Merge((block for part in parts for block in part.blocks(groups)), first=True)
+        merge = Merge((b for part in parts for b in part.blocks(groups)), Merging.WHOLE)
         while merge.step(1 << 30):
             pass
         written += self._write(
