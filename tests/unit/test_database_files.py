@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Types
@@ -24,8 +25,10 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.errors import CorruptCheckpointError, StorageError
-from penstock.inspection.entries import StatePart
+from penstock.errors import CorruptCheckpointError, StateError, StorageError
+from penstock.inspection.catalog import StateInfo
+from penstock.inspection.entries import StatePart, parts_of
+from penstock.runtime.compaction import Compaction
 from penstock.runtime.operator_cut import OperatorCut
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
 from penstock.state.compaction import Merging
@@ -380,6 +383,129 @@ def test_whoever_looks_inside_finds_the_entries(make, store, tmp_path):
         if each.database is not None:
             assert live.restore_database(each.database, range(MOST)) is False
     assert dict(live.table("count", "value").entries) == expected
+
+
+def test_tables_are_described_as_they_were_at_the_cut(make):
+    first = make()
+    for key in range(50):
+        first.context.key = key
+        first.backend.get_state(COUNT).update(key)
+    cut = first.cut(1)
+    # Before it is stored a state is declared.
+    first.context.key = 0
+    first.backend.get_state(SEEN).add("late")
+    snapshot, _ = cut.store(first.store, "1-1-0-op")
+    assert [handle.states for handle in snapshot.segments if not handle.file] == [
+        (("count", "value"),)
+    ]
+
+
+def test_a_state_that_is_only_in_a_delta_is_found(make, store):
+    subtask = make()
+    for key in range(50):
+        subtask.context.key = key
+        subtask.backend.get_state(COUNT).update(key)
+    subtask.checkpoint(1)
+    subtask.context.key = 7
+    subtask.backend.get_state(SEEN).add("late")
+    handles, _ = subtask.checkpoint(2)
+    saved = SimpleNamespace(
+        parts=[OperatorSnapshot(handles)], vertex=SimpleNamespace(max_parallelism=MOST)
+    )
+    catalog = SimpleNamespace(saved=lambda uid: saved, snapshot=SimpleNamespace(store=store))
+    found = StateInfo("seen", "list", Types.LIST(Types.STRING()), 0, True)
+    [part] = parts_of(catalog, "uid", found)
+    assert dict(part.entries()) == {7: ["late"]}
+
+
+def test_a_state_that_grows_comes_to_have_files(make):
+    subtask = make()
+    subtask.backend._settings = replace(subtask.settings, files_from=300_000)
+    io = SimpleNamespace(submit=lambda work, done: done(work(), None))
+    for number in range(1, 60):
+        for key in range(100 * number, 100 * number + 200):
+            subtask.put(f"key-{key}", key)
+        handles, _ = subtask.checkpoint(number)
+        if number == 1:
+            assert not files_of(handles)
+        compaction = Compaction(
+            subtask.chain, subtask.store, io, subtask.groups, Origin(backend="rocksdb")
+        )
+        compaction.start(f"1-{number}-0-op-merged", subtask.backend.ships_files())
+        if files_of(handles):
+            break
+    assert files_of(handles)
+    copy = make()
+    assert copy.restore(handles)
+    assert copy.content() == subtask.content()
+
+
+def test_of_files_that_are_mostly_others_entries_are_read(make):
+    first = make()
+    for key in range(2000):
+        first.put(f"key-{key}", key)
+    handles, size = first.checkpoint(1)
+    written = 0
+    for index in range(8):
+        subtask = make(index, 8)
+        assert not subtask.restore(handles)
+        written += subtask.checkpoint(2)[1]
+        assert [path.name.startswith("penstock-rocksdb-") for path in subtask.folder.iterdir()] == [
+            True
+        ], "the copy is gone"
+    assert written < 3 * size
+
+
+def test_an_emptied_state_may_change_its_type(make):
+    first = make()
+    first.put("a", 1)
+    first.context.key = "b"
+    other = ValueStateDescriptor("other", Types.LONG())
+    first.backend.get_state(other).update(1)
+    first.backend.get_state(other).clear()
+    handles, _ = first.checkpoint(1)
+    assert files_of(handles)
+    second = make()
+    second.restore(handles)
+    second.context.key = "b"
+    text = second.backend.get_state(ValueStateDescriptor("other", Types.STRING()))
+    assert text.value() is None
+    text.update("x")
+    handles, _ = second.checkpoint(2)
+    third = make()
+    third.restore(handles)
+    third.context.key = "b"
+    assert third.backend.get_state(ValueStateDescriptor("other", Types.STRING())).value() == "x"
+
+
+class Gone:
+    """Of a module that is not there where it is read."""
+
+
+def test_what_cannot_be_read_says_why(make, monkeypatch):
+    first = make()
+    first.context.key = "a"
+    first.backend.get_state(ValueStateDescriptor("v", Types.PICKLED_BYTE_ARRAY())).update(Gone())
+    handles, _ = first.checkpoint(1)
+    [part] = keyed_parts(keyed_files(handles, first.store, range(MOST)))
+    with monkeypatch.context() as patch:
+        patch.delattr(f"{__name__}.Gone")
+        with pytest.raises(StateError, match="state 'v' has pickled objects that cannot be read"):
+            list(part.blocks(range(MOST)))
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(StateError, match=r"pip install \"penstock\[rocksdb\]\""):
+            list(part.blocks(range(MOST)))
+
+    def full(self: Any, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    second = make()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(StorageError, match=r"No space left.*localdir says where"):
+            second.restore(handles)
+    assert list(second.folder.iterdir()) == []
 
 
 @settings(max_examples=40)

@@ -37,6 +37,9 @@ class SegmentHandle:
     """Of a file of a database, and of the segment that says what is in it: which database."""
     file: str = ""
     """What the file is called in its database's folder; empty for a segment."""
+    entries_size: int = 0
+    """Of the segment that describes a database: the bytes of entries in its files, which are
+    compressed."""
 
     @staticmethod
     def of(

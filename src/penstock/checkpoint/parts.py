@@ -35,8 +35,16 @@ class VerifiedParts:
         """What it is called in the folder of its database; empty for a segment."""
         return self._handle.file
 
+    @property
+    def groups(self) -> range:
+        """The key groups that may have entries in it."""
+        return range(self._handle.first_group, self._handle.last_group + 1)
+
     def whole(self) -> bytes:
-        return self(0, self._handle.size)
+        """All of it, none of which is kept."""
+        data = self._store.read_segment(self._handle.path)
+        self._handle.verify(data)
+        return data
 
     def __call__(self, start: int, size: int) -> bytes:
         end = min(start + size, self._handle.size)

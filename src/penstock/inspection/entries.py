@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,9 @@ from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.typeinfo import TypeInformation
-from penstock.errors import PenstockError, StateError
+from penstock.errors import PenstockError
 from penstock.inspection.catalog import Catalog, StateInfo
-from penstock.state.entries import decode_entries
+from penstock.state.entries import UNREADABLE, decode_entries, unreadable
 from penstock.state.keyed_parts import keyed_parts
 from penstock.state.migration import migration_of_state
 from penstock.state.schema import type_of
@@ -71,7 +70,7 @@ def parts_of(catalog: Catalog, uid: str, state: StateInfo) -> list[StatePart]:
     store, groups = catalog.snapshot.store, range(saved.vertex.max_parallelism)
     holding = [
         # A database is opened with all of its files.
-        tuple(h for h in part.segments if wanted in h.states or h.file)
+        tuple(h for h in part.segments if wanted in h.states or h.database)
         for part in saved.parts
     ]
     return [
@@ -87,8 +86,5 @@ def decoded(state: str, payload: bytes) -> tuple[list[Any], list[Any], list[Any]
         return decode_entries(payload)
     except PenstockError:
         raise
-    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError) as error:
-        raise StateError(
-            f"state {state!r} has pickled objects that cannot be read here: "
-            f"{type(error).__name__}: {error}; make the modules of their classes importable"
-        ) from error
+    except UNREADABLE as error:
+        raise unreadable(state, error) from error

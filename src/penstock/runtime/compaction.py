@@ -44,9 +44,9 @@ class Compaction:
         self._groups = groups
         self._origin = origin
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, ships_files: bool = False) -> None:
         """Begin if there is something to merge; the result is stored as `name`."""
-        chosen = self._chain.begin_compaction()
+        chosen = self._chain.begin_compaction(ships_files)
         if chosen is None:
             return
         old, how = chosen

@@ -76,8 +76,8 @@ class OperatorCut:
         self, store: SegmentStore, described: SegmentHandle, name: str, files: LinkedFiles
     ) -> tuple[SegmentHandle, ...]:
         """A database: the segment that describes it, and its files, the new ones stored."""
-        handles = [replace(described, database=name)]
-        for file in files.names():
+        handles = [replace(described, database=name, entries_size=files.entries_size)]
+        for file in files.names:
             handle = self.stored_files.get(file) if file.endswith(LASTING) else None
             if handle is None:
                 data = files.read(file)

@@ -22,10 +22,6 @@ Handles = tuple[SegmentHandle, ...]
 MAX_SEGMENT_CHAIN = 8
 """Where segments cannot be read back, a checkpoint after so many deltas writes everything again."""
 
-_DELTAS_PER_FILES = 4
-"""So many times the size of a database's files, which are compressed, its deltas may have. Then a
-checkpoint has the files as they are by then."""
-
 
 @dataclass(frozen=True)
 class ChainSettings:
@@ -49,6 +45,8 @@ class SegmentChain:
         self._unsettled: dict[int, Handles] = {}
         self._replaced: tuple[Handles, SegmentHandle] | None = None
         self._compacting = False
+        self._outgrown = False
+        """The base is to be replaced by the files of a database."""
         self.closed = False
         """The attempt has ended: nothing may be written any more."""
 
@@ -64,7 +62,8 @@ class SegmentChain:
         current = self._current()
         begins = _database(current)
         deltas = current[begins:]
-        if begins and _size(deltas) >= _DELTAS_PER_FILES * _size(current[:begins]):
+        if self._outgrown or (begins and 2 * _size(deltas) >= current[0].entries_size):
+            # Half of what the files hold came after them: time for the files as they are now.
             return ()
         if not self._settings.compacts and len(deltas) >= MAX_SEGMENT_CHAIN:
             return ()
@@ -104,14 +103,20 @@ class SegmentChain:
         """`handles` are the state at `mark`, for good. Without effect behind a later cut."""
         if mark < self._settled_at:
             return
+        if handles[:1] != self._settled[:1]:
+            self._outgrown = False
         self._settled, self._settled_at = handles, mark
         if self._replaced is not None and _find(handles, self._replaced[0]) is None:
             self._replaced = None
 
     # --- compaction ---------------------------------------------------------------------------
 
-    def begin_compaction(self) -> tuple[Handles, Merging] | None:
-        """The segments to merge now, and how."""
+    def begin_compaction(self, ships_files: bool = False) -> tuple[Handles, Merging] | None:
+        """The segments to merge now, and how.
+
+        Where the state could be in files (`ships_files`), a base of entries is not merged again:
+        the next checkpoint has files.
+        """
         settings = self._settings
         if self._compacting or self._replaced or not (settings.compacts and settings.incremental):
             return None
@@ -121,6 +126,9 @@ class SegmentChain:
         begins = _database(self._settled)
         chosen = plan([handle.size for handle in known][begins:], settings.fanout)
         if chosen is None:
+            return None
+        if chosen.start == 0 and ships_files and not begins:
+            self._outgrown = True
             return None
         self._compacting = True
         how = Merging.JOINED

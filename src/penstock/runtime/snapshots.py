@@ -269,7 +269,8 @@ class Snapshots:
         assert self._store is not None, "what is confirmed was stored"
         chain, io = operator.chain, self._environment.io
         compaction = Compaction(chain, self._store, io, operator.groups, operator.origin)
-        compaction.start(f"{self._name(checkpoint, operator.node.uid)}-merged")
+        name = f"{self._name(checkpoint, operator.node.uid)}-merged"
+        compaction.start(name, operator.state.ships_files())
 
     def abort(self, checkpoint: int) -> None:
         """`checkpoint` will never be complete."""

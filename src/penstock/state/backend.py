@@ -70,6 +70,10 @@ class KeyedStateBackend(Protocol):
         """
         ...
 
+    def ships_files(self) -> bool:
+        """Whether a full cut would leave entries to files, if it were let."""
+        ...
+
     def has_migrated(self) -> bool:
         """Whether restored values were brought to another type: what was read is out of date."""
         ...

@@ -8,15 +8,15 @@ whoever needs entries (another number of subtasks, a command line) opens such co
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.common.settings import StateSettings
-from penstock.errors import StorageError
+from penstock.errors import StateError, StorageError
 from penstock.state.rocks_blocks import table_blocks
 from penstock.state.rocks_database import RocksDatabase
 from penstock.state.schema import Schema, type_of
@@ -31,11 +31,11 @@ class LinkedFiles:
     """The files of a database as they were at a cut."""
 
     folder: str
+    names: Sequence[str]
     spans: Mapping[str, tuple[tuple[str, str], ...]]
     """(name, kind) of the states with entries in a file, by the file's name."""
-
-    def names(self) -> list[str]:
-        return sorted(path.name for path in Path(self.folder).iterdir())
+    entries_size: int
+    """The bytes of all entries in them, which are compressed."""
 
     def read(self, name: str) -> bytes:
         try:
@@ -60,20 +60,32 @@ class Table(NamedTuple):
 class SavedDatabase:
     """A database in a checkpoint."""
 
+    groups: range
     tables: Sequence[Table]
     unpack: Callable[[str], None]
     """Puts the files, verified, into a folder."""
 
-    def blocks(self, groups: range, state: str | None = None) -> Iterator[GroupBlock]:
-        """What it holds of these key groups, of all states or of one."""
-        with tempfile.TemporaryDirectory(prefix="penstock-files-") as folder:
-            database = RocksDatabase(StateSettings(local_dir=folder))
-            try:
-                database.adopt(self.unpack)
-                view = database.view()
-                for number, table in enumerate(self.tables):
-                    if state in (None, table.state):
-                        kind = type_of(table.schema)
-                        yield from table_blocks(view, number, groups, table.state, table.kind, kind)
-            finally:
-                database.close()
+    def blocks(
+        self, groups: range, state: str | None = None, local_dir: str | None = None
+    ) -> Iterator[GroupBlock]:
+        """What it holds of these key groups, of all states or of one.
+
+        A copy of the files is made for that, in `local_dir` or where temporary files go.
+        """
+        tables = list(enumerate(self.tables))
+        wanted = [(at, table) for at, table in tables if state in (None, table.state)]
+        if not wanted:
+            return
+        if importlib.util.find_spec("rocksdict") is None:
+            raise StateError(
+                "this checkpoint has files of RocksDB, and the package rocksdict, which reads "
+                'them, is not installed; pip install "penstock[rocksdb]"'
+            )
+        database = RocksDatabase(StateSettings(local_dir=local_dir))
+        try:
+            database.adopt(self.unpack)
+            view = database.view()
+            for number, (name, kind, schema) in wanted:
+                yield from table_blocks(view, number, groups, name, kind, type_of(schema))
+        finally:
+            database.close()

@@ -8,6 +8,7 @@ pickled; values are written as their type was declared.
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -102,6 +103,18 @@ def unwritable(
                 f"{type(its_own).__name__}: {its_own}"
             )
     return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {error}")
+
+
+def unreadable(state: str, error: Exception) -> StateError:
+    """The error for pickled objects that cannot be made again."""
+    return StateError(
+        f"state {state!r} has pickled objects that cannot be read here: "
+        f"{type(error).__name__}: {error}; make the modules of their classes importable"
+    )
+
+
+UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
+"""What unpickling raises where that is so."""
 
 
 def key_type(only: type | None) -> TypeInformation:

@@ -95,6 +95,9 @@ class HashMapBackend:
             for key in removed:
                 table.entries.pop(key, None)
 
+    def ships_files(self) -> bool:
+        return False
+
     def restore_database(self, saved: SavedDatabase, groups: range) -> bool:
         self.restore(saved.blocks(groups))
         return False

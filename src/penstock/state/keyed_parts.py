@@ -30,11 +30,18 @@ class StoredFile(Protocol):
         """What it is called in the folder of its database; empty for a segment."""
         ...
 
+    @property
+    def groups(self) -> range:
+        """The key groups that may have entries in it."""
+        ...
+
     def __call__(self, start: int, size: int) -> bytes:
         """The bytes from a place on, up to a number of them."""
         ...
 
-    def whole(self) -> bytes: ...
+    def whole(self) -> bytes:
+        """All of it, none of which is kept."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,8 @@ def _database(described: StoredFile, *files: StoredFile) -> KeyedPart:
     origin, places = read_index(described)
     own = [place for place in places if place.kind == TIMERS]
     tables = [Table(p.state, p.kind, p.schema) for p in places if p.kind != TIMERS]
-    return KeyedPart(origin, own, described, SavedDatabase(tables, _Unpacking(files)))
+    database = SavedDatabase(described.groups, tables, _Unpacking(files))
+    return KeyedPart(origin, own, described, database)
 
 
 @dataclass(frozen=True)

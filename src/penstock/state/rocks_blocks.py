@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.state.capture import encode_block
+from penstock.state.entries import UNREADABLE, unreadable
 from penstock.state.rocks_database import View
 from penstock.state.rocks_keys import PLACE_BYTES, group_of, place
 from penstock.state.schema import schema_of
@@ -30,7 +32,7 @@ def table_blocks(
     for prefix, entries in groupby(items, lambda item: item[0][:PLACE_BYTES]):
         keys, values = [], []
         for _, data in entries:
-            key, value = pickle.loads(data)
+            key, value = _unpickled(state, data)
             value = value if prune is None else prune(value)
             if value is not None or prune is None:
                 keys.append(key)
@@ -38,3 +40,10 @@ def table_blocks(
         if keys:
             payload = encode_block(state, type_info, keys, values)
             yield GroupBlock(state, kind, group_of(prefix), [payload], schema)
+
+
+def _unpickled(state: str, data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except UNREADABLE as error:
+        raise unreadable(state, error) from error

@@ -7,13 +7,15 @@ checkpoints. So nothing is logged ahead and nothing is synchronised.
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from penstock.common.settings import StateSettings
-from penstock.errors import ConfigurationError, StorageError
+from penstock.errors import ConfigurationError, PenstockError, StorageError
 from penstock.state.rocks_folders import OwnedFolder
 
 _SMALLEST_BUFFER = 64 << 10
@@ -87,14 +89,21 @@ class RocksDatabase:
         folder = f"{db.path()}/{name}"
         try:
             Checkpoint(db).create_checkpoint(folder)
+            for path in Path(folder).iterdir():
+                # No more than what another database begins with: there is nothing in the log,
+                # and options are its own.
+                if path.suffix != ".sst" and not path.name.startswith(("CURRENT", "MANIFEST-")):
+                    path.unlink()
         except Exception as error:
+            shutil.rmtree(folder, ignore_errors=True)
             raise StorageError(f"RocksDB cannot link its files in {db.path()}: {error}") from error
-        for path in Path(folder).iterdir():
-            # No more than what another database begins with: there is nothing in the log, and
-            # options are its own.
-            if path.suffix != ".sst" and not path.name.startswith(("CURRENT", "MANIFEST-")):
-                path.unlink()
         return folder
+
+    def entries_size(self) -> int:
+        """The bytes of all entries in its files, as they were before they were compressed."""
+        described = self._db.property_value("rocksdb.aggregated-table-properties") or ""
+        sizes = re.findall(r"raw (?:key|value) size=(\d+)", described)
+        return sum(map(int, sizes)) or 2 * self.size()
 
     def spans(self) -> dict[str, tuple[bytes, bytes]]:
         """The first and the last key in each of its files of entries, by the file's name."""
@@ -137,9 +146,15 @@ class RocksDatabase:
             if unpack is not None:
                 unpack(folder.path)
             db: Any = Rdict(folder.path, options)
-        except BaseException:
+        except PenstockError:
             folder.remove()
             raise
+        except Exception as error:
+            folder.remove()
+            raise StorageError(
+                f"RocksDB cannot begin in {folder.path}: {error}; "
+                "state.backend.rocksdb.localdir says where its files go"
+            ) from error
         # Also where nobody closes it, because its slot was given up.
         self._remove = weakref.finalize(self, _discard, db, folder)
         unlogged: Any = WriteOptions()

@@ -12,6 +12,7 @@ large enough (`database_files`).
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -84,8 +85,10 @@ class RocksDBBackend:
             for _, entries in self._tables.values():
                 entries.flush()
         parts: list[Callable[[], Iterable[GroupBlock]]] = [lambda: timers]
-        if full and files and self._ships_files():
-            return Captured([*parts, self._empty_tables], self._link(checkpoint))
+        if full and files and self.ships_files():
+            # Now: a state may be declared, or migrated, before these are gone through.
+            described = list(self._empty_tables())
+            return Captured([*parts, lambda: described], self._link(checkpoint))
         view = self.database.view()
         for number, name in enumerate(self._tables):
             if full:
@@ -94,8 +97,7 @@ class RocksDBBackend:
                 parts.extend(self._changes(name, view))
         return Captured(parts)
 
-    def _ships_files(self) -> bool:
-        """Whether the database is large enough, and all that is in it may be in a checkpoint."""
+    def ships_files(self) -> bool:
         if not self.database.is_made() or self.database.size() < self._settings.files_from:
             return False
         return all(self._declared.prune_in_snapshots(name) is None for name in self._tables)
@@ -114,7 +116,8 @@ class RocksDBBackend:
             name: tuple(states[table_of(first) : table_of(last) + 1])
             for name, (first, last) in self.database.spans().items()
         }
-        return LinkedFiles(folder, spans)
+        names = sorted(os.listdir(folder))
+        return LinkedFiles(folder, names, spans, self.database.entries_size())
 
     def _changes(self, name: str, view: View) -> list[Callable[[], Iterable[GroupBlock]]]:
         table, entries = self._tables[name]
@@ -167,14 +170,18 @@ class RocksDBBackend:
             self._tables[block.state][1].restore(keys, values, removed)
 
     def restore_database(self, saved: SavedDatabase, groups: range) -> bool:
-        if self._tables:
-            # Something of another subtask came before: its tables may have other places and types.
-            self.restore(saved.blocks(groups))
+        # If something of another subtask came before, its tables may have other places and types.
+        # And of files that are mostly others' the rest would be stored again, by everyone.
+        if self._tables or 2 * len(groups) < len(saved.groups):
+            self.restore(saved.blocks(groups, local_dir=self._settings.local_dir))
             return False
-        for state, kind, schema in saved.tables:
-            self._declared.restored(state, type_of(schema), self.table(state, kind))
         self.database.adopt(saved.unpack)
-        for number in range(len(saved.tables)):
+        view = self.database.view()
+        for number, (state, kind, schema) in enumerate(saved.tables):
+            table = self.table(state, kind)
+            # Of a table without entries nothing is left, its type neither.
+            if any(view.between(place(number, 0), end_of(number))):
+                self._declared.restored(state, type_of(schema), table)
             self.database.delete(place(number, 0), place(number, groups.start))
             self.database.delete(place(number, groups.stop), end_of(number))
         return True
