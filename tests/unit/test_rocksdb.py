@@ -53,6 +53,26 @@ def rocks(tmp_path):
     rocks.backend.close()
 
 
+def test_going_through_a_table_finds_what_is_there_when_it_is_reached(rocks):
+    """Though it is read some entries at a time, and goes on after others have been worked on."""
+    for key in range(3000):
+        rocks.count(key).update(key)
+    entries = rocks.backend.table("count", "value").entries
+    entries.flush()
+    through = iter(entries.in_turn())
+    first = {key for key, _ in (next(through) for _ in range(rocks.cached() + 10))}
+    changed = [key for key in range(3000) if key not in first]
+    for key in changed[::3]:
+        rocks.count(key).update(-key)
+    for key in changed[1::3]:
+        rocks.count(key).clear()
+    rocks.count(next(iter(first))).value()
+    entries.flush()
+    rest = dict(through)
+    assert {key: rest[key] for key in changed[::3]} == {key: -key for key in changed[::3]}
+    assert not set(changed[1::3]) & set(rest)
+
+
 def test_state_many_times_its_memory_is_all_there(rocks, tmp_path):
     rounds, keys = 3, 5000
     for number in range(rounds):

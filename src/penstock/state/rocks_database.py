@@ -51,10 +51,11 @@ class RocksDatabase:
         except Exception as error:
             raise StorageError(f"RocksDB cannot write to {db.path()}: {error}") from error
 
-    def items(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """What is there under keys that begin with `prefix`, in order.
+    def chunks(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        """What is there under keys that begin with `prefix`, in order, some at a time.
 
-        It is read piece by piece: what is written meanwhile is found if it lies ahead.
+        Each piece is read when it is asked for: what is written meanwhile is found if it lies
+        ahead.
         """
         start = prefix
         while self._db is not None:
@@ -63,7 +64,7 @@ class RocksDatabase:
                 if not key.startswith(prefix) or len(chunk) == _CHUNK:
                     break
                 chunk.append((key, value))
-            yield from chunk
+            yield chunk
             if len(chunk) < _CHUNK:
                 return
             start = chunk[-1][0] + b"\0"

@@ -62,6 +62,8 @@ class RocksEntries(dict[Any, Any]):
         self._removed: set[Any] = set()
         self._unwritten: set[Any] = set()
         """Of a generation that has ended, or restored, and not in the database yet."""
+        self._writes = 0
+        """How often something was written to the database."""
         self._limit = 1
         self._budget = 0
         self._seen, self._seen_bytes = 1, 64
@@ -132,11 +134,17 @@ class RocksEntries(dict[Any, Any]):
             if value is not ABSENT:
                 seen.add(key)
                 yield key, value
-        for _, data in self._database.items(_TABLE.pack(self._number)):
-            key, value = pickle.loads(data)
-            if key not in seen and key not in self._removed:
-                # It may have been looked up meanwhile, and be another object or value now.
-                yield key, _get(self, key, value)
+        for chunk in self._database.chunks(_TABLE.pack(self._number)):
+            writes = self._writes
+            for stored_at, read in chunk:
+                # It may have been altered or removed since the piece was read.
+                data = read if self._writes == writes else self._database.get(stored_at)
+                if data is None:
+                    continue
+                key, value = pickle.loads(data)
+                if key not in seen and key not in self._removed:
+                    # It may have been looked up meanwhile, and be another object or value now.
+                    yield key, _get(self, key, value)
 
     # --- between the cache and the database ---------------------------------------------------
 
@@ -195,6 +203,7 @@ class RocksEntries(dict[Any, Any]):
         ]
         if puts or gone:
             self._database.write(puts, gone)
+            self._writes += 1
         self._seen += len(puts)
         self._seen_bytes += sum(len(data) for _, data in puts)
         self._removed.clear()
