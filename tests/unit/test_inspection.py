@@ -30,7 +30,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, PenstockError
 from penstock.inspection.catalog import Catalog, StateInfo
 from penstock.inspection.lookup import Lookup, candidates
 from penstock.inspection.shapes import shape_of
@@ -256,6 +256,45 @@ def test_a_retained_checkpoint_says_its_backend(tmp_path: Path) -> None:
         at = [str(path), "--uid", "sums", "--state", "__reduced"]
         assert {line.split(": ")[0] for line in get(*at)} == {"0", "1", "2"}
         assert get(*at, "--key", "1")[0].isdigit()
+
+        job = tmp_path / "job.py"
+        job.write_text(SUMS)
+        for other in ("hashmap", "rocksdb"):
+            dry_run = ["run", "--dry-run", "-s", str(path), "-D", f"state.backend.type={other}"]
+            said = CliRunner().invoke(penstock, [*dry_run, str(job)])
+            if other == backend:
+                assert said.output.endswith("the job would start\n"), said.output
+            else:
+                assert "the job would not start: " in said.output
+                assert f"was written on the state backend '{backend}' and the" in said.output
+
+
+SUMS = """
+from penstock.common import WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+
+env = StreamExecutionEnvironment.get_execution_environment()
+source = NumberSequenceSource(0, 10**9)
+numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "n").uid("n")
+sums = numbers.key_by(lambda n: n % 3).reduce(lambda a, b: a + b).uid("sums")
+sums.filter(lambda _: False).print()
+env.execute("sums")
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_start_from_nothing_is_not_tried_again(tmp_path: Path) -> None:
+    with local_environment(seed=3) as env:
+        for key, value in {
+            "execution.checkpointing.interval": "10 ms",
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "execution.state-recovery.path": str(tmp_path / "nothing" / "chk-1"),
+        }.items():
+            env._configuration.set_string(key, value)
+        env.from_collection([1]).print()
+        with pytest.raises(PenstockError, match="there is no savepoint or checkpoint"):
+            env.execute("nothing")
 
 
 # --- how values are shown ---------------------------------------------------------------------

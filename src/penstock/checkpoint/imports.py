@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from penstock.checkpoint.savepoints import dispose, open_snapshot, whole
 from penstock.checkpoint.store import CheckpointStore
-from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.errors import CheckpointError, CorruptCheckpointError, StorageError
 
 
 def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) -> None:
@@ -43,6 +43,6 @@ def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) ->
         restored_from=path,
     )
     if not store.complete(copy):
-        raise CheckpointError(f"{path} could not be taken over as checkpoint {number}: try again")
+        raise StorageError(f"{path} could not be taken over as checkpoint {number}: it is there")
     if claim:
         dispose(path)

@@ -44,6 +44,7 @@ def dry_run(asked: Asked) -> int:
             for state in states.get(each.uid, ())
             if state.problem is not None
         ]
+    problems += _wrong_backend(graph, catalog, planned.settings.state.backend)
     try:
         check_fits(graph, metadata, planned.ignore_unclaimed)
     except ProgramError as error:
@@ -53,6 +54,21 @@ def dry_run(asked: Asked) -> int:
         return EXIT_FAILED
     click.echo("the job would start")
     return 0
+
+
+def _wrong_backend(graph: JobGraph, catalog: Catalog, backend: str) -> list[str]:
+    """What is for another state backend than the job's."""
+    from penstock.errors import StateError
+    from penstock.state.segments import Origin
+
+    problems = []
+    for node in (node for vertex in graph.vertices for node in vertex.nodes):
+        saved = catalog.operators.get(node.uid)
+        try:
+            Origin(backend=saved.backend if saved else "").check_backend(backend)
+        except StateError as error:
+            problems.append(f"{node.name} (uid {node.uid}): {error}")
+    return problems
 
 
 def _states(graph: JobGraph, catalog: Catalog) -> dict[str, list[StateMatch]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.checkpoint.settings import Retention
 from penstock.common.job_status import JobStatus
 from penstock.errors import (
+    CheckpointError,
     CheckpointFormatError,
     CorruptCheckpointError,
     PenstockError,
@@ -16,7 +17,13 @@ from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.recovery import settle_output
 
-HOPELESS = (CorruptCheckpointError, CheckpointFormatError, ProgramError, SupersededError)
+HOPELESS = (
+    CheckpointError,
+    CorruptCheckpointError,
+    CheckpointFormatError,
+    ProgramError,
+    SupersededError,
+)
 """What another attempt would only find again when it looks for where to begin."""
 
 MISTAKES = (ProgramError, StateError)
