@@ -24,7 +24,6 @@ RECORDS = 6_000
 def test_a_job_goes_on_from_what_was_logged(tmp_path: Path, backend: str) -> None:
     settings: dict[str, Any] = {
         "state.backend.type": backend,
-        "state.backend.rocksdb.checkpoint.files-from": "0",
         "state.backend.changelog.enabled": "true",
         "penstock.changelog.interval": "20 ms",
         "execution.checkpointing.num-retained": 100,
