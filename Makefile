@@ -3,29 +3,31 @@
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
-PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 
-# Stamps: what has been installed into the environment since pyproject.toml last changed.
+# Every package gets the version that the lock file names, those that build packages too (older pips
+# read the first variable for both).
+LOCK := requirements.lock
+PIP  := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) \
+	$(PY) -m pip install --quiet --disable-pip-version-check
+
+# Stamps: what has been installed into the environment since these files last changed.
+NEEDS := pyproject.toml $(LOCK)
 DEMO  := $(VENV)/.installed-demo
 KAFKA := $(VENV)/.installed-kafka
 DEV   := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
+QUICK := $(VENV)/.quick-java
 
 # Without the notice about the theme's successor.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs
 
-# LONG=1 also runs the tests marked `long`.
-PYTEST := $(PY) -m pytest $(if $(LONG),--long)
-# Tests without Spark run side by side; tests that own a Spark session or kill processes do not.
-# Some depend on when a machine gives threads and processes their turn: a test that fails is tried
-# once more, and the summary names it as rerun. What a seed decides fails again.
-RERUN := --reruns 1 -r fEsR
-PARALLEL_TESTS := $(wildcard tests/unit tests/semantics tests/compat)
-SERIAL_TESTS   := $(wildcard tests/spark tests/faults tests/integration)
+# Tests run in so many processes, each with a Spark session and servers of its own.
+LANES ?= 2
+PYTEST := $(PY) -m pytest -n $(LANES) --dist loadgroup --durations 15
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-kafka test check lint format docs docs-serve bench clean
+.PHONY: help demo demo-kafka test test-all test-rest check lint format docs docs-serve bench lock mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,9 +38,15 @@ demo: $(DEMO) ## run the demo
 demo-kafka: $(KAFKA) ## run the demo with a real Kafka broker
 	@$(PY) examples/demo_kafka.py
 
-test: lint ## lint, types and all tests (LONG=1: also the long ones)
-	$(PYTEST) $(PARALLEL_TESTS) $(RERUN) -n 2 --dist worksteal
-	$(if $(SERIAL_TESTS),$(PYTEST) $(SERIAL_TESTS) $(RERUN))
+test: lint $(QUICK) ## lint, types and the tests that say whether it works here: ten minutes
+	$(PYTEST)
+
+test-all: ## every test: also kills, clusters, servers (LONG=1: also repetition for its own sake)
+	$(MAKE) test
+	$(MAKE) test-rest
+
+test-rest: $(QUICK) ## what test-all has besides test
+	$(PYTEST) --rest $(if $(LONG),--long)
 
 check: lint ## lint, types and unit tests: run this before a commit
 	$(PYTEST) tests/unit
@@ -71,6 +79,16 @@ bench: $(BENCH) ## measure, and print the ratios to a plain Python loop
 	$(PY) -m bench.kafka_upi
 	$(PY) -m bench.kafka_visibility
 
+# The lock file may be what keeps the rest from being installed, so uv is all that this needs.
+lock: | $(PY) ## renew the versions that everything is installed in
+	@$(PIP) uv
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m uv pip compile --quiet --upgrade --all-extras \
+		--universal --python-version 3.10 --no-annotate --no-emit-index-url \
+		--output-file $(LOCK) pyproject.toml
+
+mutants: $(DEV) ## put mistakes into a module, see which test notices: MODULE=runtime/gate.py COUNT=20 SEED=3
+	$(PY) tests/mutants $(MODULE) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+
 clean: ## remove the environment, caches and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 		spark-warehouse metastore_db derby.log
@@ -91,7 +109,7 @@ FIND_JAVA = for java in "$${JAVA_HOME:+$$JAVA_HOME/bin/java}" java; do \
 		[ "$${version:-0}" -ge 17 ] && exit 0; \
 	done; exit 1
 
-$(DEMO): pyproject.toml | $(PY)
+$(DEMO): $(NEEDS) | $(PY)
 	@echo "Installing Penstock and Spark into $(VENV) (once; a few minutes)"
 	@if ($(FIND_JAVA)); then spec=.; else \
 		echo "No Java 17 or newer found: installing one into $(VENV)"; spec='.[java]'; fi; \
@@ -102,12 +120,17 @@ $(KAFKA): $(DEMO)
 	@$(PIP) -e '.[kafka]'
 	@touch $@
 
-$(DEV): pyproject.toml | $(PY)
+$(DEV): $(NEEDS) | $(PY)
 	@echo "Installing Penstock, Spark and the development tools into $(VENV) (once; a few minutes)"
 	@$(PIP) -e '.[all,dev]'
 	@touch $@ $(DEMO)
 
-$(BENCH): pyproject.toml | $(PY)
+# What lets the JVMs of tests start in less time.
+$(QUICK): $(DEV) tests/quick_java.py
+	@$(PY) tests/quick_java.py
+	@touch $@
+
+$(BENCH): $(NEEDS) | $(PY)
 	@echo "Installing Penstock, Spark and what the benchmarks need into $(VENV)"
 	@$(PIP) -e '.[all,bench]'
 	@touch $@ $(DEMO)

@@ -1,7 +1,7 @@
 """PyFlink's public surface: all of it.
 
-The surface is a list of modules, classes and members, kept beside the repository. Run with `-s`
-to see what is missing, module by module.
+The surface is a list of modules, classes and members, in the file beside this one. Run with `-s` to
+see what is missing, module by module.
 """
 
 from __future__ import annotations
@@ -10,31 +10,18 @@ import functools
 import importlib
 import inspect
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SURFACE = Path("shared", "api", "pyflink-surface.json")
-
-
-def find_surface() -> Path | None:
-    for parent in Path(__file__).resolve().parents:
-        if (parent / SURFACE).is_file():
-            return parent / SURFACE
-    return None
+SURFACE = Path(__file__).with_name("pyflink-surface.json")
 
 
 @pytest.fixture(scope="module")
 def surface() -> dict[str, Any]:
-    path = find_surface()
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{SURFACE} is not above this test: nothing to compare with")
-        pytest.skip(f"{SURFACE} is not above this test")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(SURFACE.read_text(encoding="utf-8"))
     return found
 
 

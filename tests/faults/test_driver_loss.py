@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from counting_driver import CountingDriver
 
+pytestmark = pytest.mark.full("kills")
+
 SEED = 11
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_the_driver_is_killed_at_random_moments(
     tmp_path: Path, request: pytest.FixtureRequest
@@ -46,8 +47,6 @@ def _ids(folder: Path) -> list[int]:
     return [int(path.name[4:]) for path in folder.glob("checkpoints/counting/chk-*")]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_driver_that_was_only_paused_finds_out(tmp_path: Path) -> None:
     settings = {"pipeline.jobid": "counting"}
     with CountingDriver(tmp_path, parallelism=2, **settings) as paused:

@@ -19,13 +19,15 @@ from job_parts import (
     key_of,
     running,
     slot_pids,
-    until,
 )
+from patience import PATIENCE, until
 
 from penstock.common import WatermarkStrategy
 from penstock.common.job_client import JobClient
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.jobmanager.progress import Progress
+
+pytestmark = pytest.mark.full("kills")
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 WARM_UP_S, MEASURED_S = 60, 240
@@ -82,7 +84,6 @@ def _median(footprints: list[Footprint], what: str) -> float:
     return statistics.median(getattr(footprint, what) for footprint in footprints)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.usefixtures("session")
 def test_restarts_in_place_leave_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "raised").mkdir()
@@ -97,7 +98,7 @@ def test_restarts_in_place_leave_nothing_behind(tmp_path: Path) -> None:
     late = running(job, attempt=25)
     assert late.slots == early.slots, "the same processes"
     after = _most_until(job, late, attempt=28)
-    job.cancel().result(timeout=30)
+    job.cancel().result(timeout=PATIENCE)
     for small, large in zip(before, after, strict=True):
         assert large.files <= small.files + 2
         assert large.threads <= small.threads + 2
@@ -114,7 +115,6 @@ def _most_until(job: JobClient, begun: Progress, attempt: int) -> list[Footprint
     return most
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.usefixtures("session")
 def test_jobs_that_ended_leave_nothing_behind_in_the_driver(tmp_path: Path) -> None:
     def run(jobs: int) -> Footprint:
@@ -123,7 +123,7 @@ def test_jobs_that_ended_leave_nothing_behind_in_the_driver(tmp_path: Path) -> N
             source = env.from_source(NumberSequenceSource(0, 99), NO_WATERMARKS, "numbers")
             results = list(source.key_by(key_of).process(Count()).execute_and_collect())
             assert len(results) == 100
-        until(lambda: not _threads_of_jobs(), "the threads of the jobs have ended", 20)
+        until(lambda: not _threads_of_jobs(), "the threads of the jobs have ended")
         return Footprint.of(psutil.Process().pid)
 
     before, after = run(3), run(20)

@@ -19,38 +19,41 @@ from typing import Any
 
 import psutil
 import pytest
+from clusters import local_cluster, one_at_a_time
 from counting_driver import CountingDriver
 from job_parts import (
     Count,
     Ticker,
     as_line,
     check_output,
+    check_ticks,
     environment,
     is_slot,
     key_of,
     running,
     slot_pids,
-    until,
+    ticked,
     visible_lines,
 )
-from slot_driver import eventually, gone
+from patience import PATIENCE, until
+from slot_driver import gone
 
 from penstock.common import JobClient, JobStatus, WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSink
+
+pytestmark = pytest.mark.full("kills")
 
 SEED = 20
 SLOT_KILLS, EXECUTOR_KILLS = 16, 4
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
+@one_at_a_time
 def test_many_kills_at_random_moments(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     rounds = 3 if request.config.getoption("--long") else 1
     victims = ["slot"] * SLOT_KILLS * rounds + ["executor"] * EXECUTOR_KILLS * rounds
     chance = random.Random(SEED)
     chance.shuffle(victims)
-    settings = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m"}
-    with CountingDriver(tmp_path, parallelism=4, **settings) as driver:
+    with CountingDriver(tmp_path, parallelism=4, **local_cluster(2, 2)) as driver:
         now = driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
         assert len(now["slots"]) == 4
         for victim in victims:
@@ -88,10 +91,9 @@ def counting(
 
 def finish(job: JobClient, folder: Path) -> Any:
     (folder / "stop").touch()
-    return job.get_job_execution_result().result(timeout=60)
+    return job.get_job_execution_result().result(timeout=PATIENCE)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("session")
 def test_a_frozen_slot_that_wakes_up_changes_nothing(tmp_path: Path) -> None:
     settings = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "2 s"}
@@ -100,17 +102,16 @@ def test_a_frozen_slot_that_wakes_up_changes_nothing(tmp_path: Path) -> None:
     frozen = before.slots[1][1]
     os.kill(frozen, signal.SIGSTOP)
     try:
-        until(lambda: job.get_job_status().result() is JobStatus.RESTARTING, "it is given up", 30)
+        until(lambda: job.get_job_status().result() is JobStatus.RESTARTING, "it is given up")
     finally:
         os.kill(frozen, signal.SIGCONT)
     after = running(job, attempt=2, checkpoints=before.completed_checkpoints + 2)
     # It left in time to be given, as an idle process, to the next launch; or it was killed.
-    until(lambda: not is_slot(frozen) or frozen in slot_pids(after), "the frozen slot has left", 20)
+    until(lambda: not is_slot(frozen) or frozen in slot_pids(after), "the frozen slot has left")
     finish(job, tmp_path)
-    assert check_output(tmp_path / "out", parallelism=2) > 0
+    assert check_ticks(tmp_path / "out", tmp_path / "stop") > 0
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("session")
 def test_strangers_are_ignored_and_counted(tmp_path: Path) -> None:
     job = counting(tmp_path)
@@ -130,11 +131,11 @@ def test_strangers_are_ignored_and_counted(tmp_path: Path) -> None:
                 stranger.settimeout(2)
                 with contextlib.suppress(OSError):
                     assert len(stranger.recv(1_000)) < 100, "a greeting at most"
-    until(lambda: job.progress().strangers >= 4, "strangers are counted", 20)
+    until(lambda: job.progress().strangers >= 4, "strangers are counted")
     assert job.get_job_status().result() is JobStatus.RUNNING
     finish(job, tmp_path)
     assert job.progress().attempt == 1
-    assert check_output(tmp_path / "out", parallelism=2) > 0
+    assert check_ticks(tmp_path / "out", tmp_path / "stop") > 0
 
 
 def cut_short(manifest: Path) -> None:
@@ -147,7 +148,6 @@ def alter(manifest: Path) -> None:
     manifest.write_text(text.replace('"next":', '"next":1'))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(("damage", "says"), [(cut_short, "is cut short"), (alter, "was altered")])
 def test_a_damaged_checkpoint_is_passed_over(damage: Any, says: str, tmp_path: Path) -> None:
@@ -162,6 +162,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage: Any, says: str, tmp_path: P
     damage(manifests[-1])
     os.kill(progress.slots[0][1], signal.SIGKILL)
     running(job, attempt=2)
+    committed = set(visible_lines(tmp_path / "out"))
     result = finish(job, tmp_path)
     damaged = manifests[-1].parent.name[4:]
     assert any(
@@ -174,19 +175,21 @@ def test_a_damaged_checkpoint_is_passed_over(damage: Any, says: str, tmp_path: P
     once = tmp_path / "once"
     once.mkdir()
     (once / "lines").write_text("\n".join(lines))
-    assert check_output(once, parallelism=1) > 2_000
+    # The second attempt may have ended before it came as far as the first.
+    made = range(max(len(ticked(tmp_path / "stop")), len(committed)))
+    assert len(made) > 2_000
+    check_output(once, made)
 
 
 # --- the driver -------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(120)
 def test_slots_do_not_outlive_a_killed_driver(tmp_path: Path) -> None:
     with CountingDriver(tmp_path, parallelism=2, rate=1_000) as driver:
         slots = driver.wait_for(lambda now: now["completed"] >= 2, "two checkpoints")["slots"]
         assert len(slots) == 2 and all(map(is_slot, slots))
         driver.kill()
-        eventually(lambda: gone(slots), "the slots are gone", timeout=10)
+        until(lambda: gone(slots), "the slots are gone")
         files = sorted((tmp_path / "out").iterdir())
         time.sleep(1)
         assert sorted((tmp_path / "out").iterdir()) == files, "nobody goes on writing"
@@ -213,18 +216,15 @@ env.execute()
 """
 
 
-@pytest.mark.timeout(120)
 def test_ctrl_c_ends_a_job_that_sleeps(start_driver: Any, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
     driver: subprocess.Popen[str] = start_driver(_SLEEPER, str(pids))
     until(lambda: len(list(pids.iterdir())) == 2, "both slots sleep")
     slots = [int(path.name) for path in pids.iterdir()]
-    started = time.monotonic()
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
-    _, err = driver.communicate(timeout=60)
-    assert time.monotonic() - started < 8
+    _, err = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == -signal.SIGINT
     assert err.splitlines()[-1] == "KeyboardInterrupt"
     assert "py4j" not in err.lower() and "zmq" not in err.lower(), err
-    eventually(lambda: gone(slots), "no slot is left", timeout=10)
+    until(lambda: gone(slots), "no slot is left")

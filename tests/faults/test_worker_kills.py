@@ -15,11 +15,14 @@ from typing import Any
 
 import psutil
 import pytest
+from clusters import EXECUTORS
 from counting_driver import CountingDriver
 from job_parts import visible_lines
-from slot_driver import eventually
+from patience import until
 
-from penstock.testing.spark_cluster import QUICK_START, StandaloneCluster, standalone_cluster
+from penstock.testing.spark_cluster import StandaloneCluster, standalone_cluster
+
+pytestmark = pytest.mark.full("kills")
 
 SEED = 21
 WORKERS, CORES = 2, 2
@@ -27,7 +30,6 @@ PATIENCE = 600.0
 """Seconds: a start of three JVMs takes five of them, or a hundred on a machine that is busy."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_workers_killed_at_random_moments(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     worker_kills = 20 if request.config.getoption("--long") else 5
@@ -35,12 +37,7 @@ def test_workers_killed_at_random_moments(tmp_path: Path, request: pytest.Fixtur
     chance = random.Random(SEED)
     chance.shuffle(victims)
     with standalone_cluster(workers=WORKERS, cores=CORES) as cluster:
-        settings = {
-            "spark.master": cluster.master_url,
-            "spark.executor.memory": "512m",
-            # Most of what a lost Worker costs is the start of two JVMs: its own and an executor's.
-            "spark.executor.extraJavaOptions": QUICK_START,
-        }
+        settings = {"spark.master": cluster.master_url, **EXECUTORS}
         parallelism = WORKERS * CORES
         with CountingDriver(tmp_path, parallelism, patience=PATIENCE, **settings) as driver:
             now = driver.wait_for(lambda now: now["completed"] >= 1, "a checkpoint")
@@ -55,7 +52,7 @@ def test_workers_killed_at_random_moments(tmp_path: Path, request: pytest.Fixtur
             _checkpointed(driver, now)
             driver.wait_for(lambda _: len(visible_lines(tmp_path / "out")) > 2_000, "much output")
             end = driver.finish()
-        eventually(lambda: not killer.left_over(), "nothing is left", PATIENCE)
+        until(lambda: not killer.left_over(), "nothing is left", PATIENCE)
     assert end["restarts"] >= len(victims)
     assert not [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()]
 

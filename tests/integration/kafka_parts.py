@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from patience import until
 
 from penstock.common.clock import SystemClock
 from penstock.connectors.source import EnumeratorContext, ReaderContext, SourceReader
@@ -17,12 +18,19 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     KafkaSourceBuilder,
 )
-from penstock.testing.kafka import KafkaBroker
 
 
-def write(broker: KafkaBroker, topic: str, messages: Iterable[Any], **fixed: Any) -> None:
+class Cluster(Protocol):
+    """A broker, or what speaks like one."""
+
+    bootstrap_servers: str
+
+
+def write(broker: Cluster, topic: str, messages: Iterable[Any], **fixed: Any) -> None:
     """Write values, or dicts of what `produce` takes, to a topic."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    # A request that is tried again must not write its messages behind later ones.
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1}
+    producer = Producer({**settings, "log_level": 0})
     for message in messages:
         one = message if isinstance(message, dict) else {"value": message}
         producer.produce(topic, **{**fixed, **one})
@@ -30,7 +38,7 @@ def write(broker: KafkaBroker, topic: str, messages: Iterable[Any], **fixed: Any
     assert producer.flush(30) == 0
 
 
-def read_all(broker: KafkaBroker, topic: str, isolation: str = "read_committed") -> list[Any]:
+def read_all(broker: Cluster, topic: str, isolation: str = "read_committed") -> list[Any]:
     """All messages of a topic, partition after partition, up to its end as it is now."""
     consumer = Consumer(
         {
@@ -65,15 +73,7 @@ def values(messages: list[Any]) -> list[str]:
     return [message.value().decode() for message in messages]
 
 
-def until(what: str, condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.02)
-    return found
-
-
-def source(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
+def source(broker: Cluster, *topics: str) -> KafkaSourceBuilder:
     builder = KafkaSource.builder().set_bootstrap_servers(broker.bootstrap_servers)
     return builder.set_topics(*topics) if topics else builder
 
@@ -82,10 +82,15 @@ class Reading:
     """A reader and its enumerator, driven by hand."""
 
     def __init__(
-        self, source: KafkaSource, enumerator: Any = None, splits: Any = (), timed: bool = False
+        self,
+        source: KafkaSource,
+        enumerator: Any = None,
+        splits: Any = (),
+        timed: bool = False,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.enumerator = source.create_enumerator(EnumeratorContext(1), enumerator)
-        context = ReaderContext(0, 1, SystemClock(), lambda: None, timed)
+        context = ReaderContext(0, 1, SystemClock(), wake, timed)
         self._metrics = context.metrics
         self.reader: SourceReader = source.create_reader(context)
         self.reader.open()
@@ -136,7 +141,7 @@ class Reading:
             found.extend(self.poll(count - len(found)) or ())
             return len(found) >= count
 
-        until(f"{count} records", enough)
+        until(enough, f"{count} records")
         return found
 
 
@@ -147,7 +152,7 @@ def read(builder: KafkaSourceBuilder) -> list[Any]:
 
 
 def sink(
-    broker: KafkaBroker,
+    broker: Cluster,
     serializer: Any,
     guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
     prefix: str | None = None,
@@ -164,5 +169,5 @@ def sink(
     return builder.build()
 
 
-def exactly_once(broker: KafkaBroker, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
+def exactly_once(broker: Cluster, topic: Any, prefix: str, **properties: Any) -> KafkaSink:
     return sink(broker, topic, DeliveryGuarantee.EXACTLY_ONCE, prefix, **properties)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from clusters import local_cluster
 from counting_driver import CountingDriver, report
 from fault_points import FaultPoints
 from job_parts import Count, environment
@@ -24,11 +25,7 @@ from penstock.datastream.connectors.kafka import (
 )
 
 PARTITIONS, KEYS = 3, 30
-_SETTINGS = {
-    "pipeline.jobid": "numbers",
-    "spark.master": "local-cluster[1,2,1024]",
-    "spark.executor.memory": "512m",
-}
+_SETTINGS = {"pipeline.jobid": "numbers", **local_cluster(1, 2)}
 
 
 @dataclass(frozen=True)

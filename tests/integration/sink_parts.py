@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_parts import until
+from patience import until
 
 from penstock.common.clock import SystemClock
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
@@ -20,7 +20,7 @@ def open_writer(sink: Sink, subtask: int = 0, attempt: int = 1) -> SinkWriter:
 def put(writer: SinkWriter, *records: Any) -> None:
     """Write records as a slot does: when there is room."""
     for record in records:
-        until("room", writer.has_room)
+        until(writer.has_room, "room")
         writer.write(record)
 
 

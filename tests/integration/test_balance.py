@@ -19,8 +19,9 @@ import psycopg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from job_parts import Count, environment, running, slot_pids
-from kafka_parts import exactly_once, until
+from kafka_parts import exactly_once
 from numbers_driver import jdbc
+from patience import until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Sink
@@ -28,6 +29,8 @@ from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
+
+pytestmark = pytest.mark.full("Kafka")
 
 TRANSFERS, RATE, KILLS = 24_000, 2_000, 3
 Leg = tuple[int, int]
@@ -116,8 +119,6 @@ class Ledger:
         self._consumer.close()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("session")
 def test_committed_records_of_a_topic_sum_to_zero_at_any_moment(
     broker: KafkaBroker, topic: Callable[..., str], tmp_path: Path
@@ -132,7 +133,7 @@ def test_committed_records_of_a_topic_sum_to_zero_at_any_moment(
             ledger.read()
             return bool(ledger.states) and ledger.states[-1][0] >= 2 * TRANSFERS
 
-        until("all records", complete)
+        until(complete, "all records")
     finally:
         ledger.close()
     assert {total for _, total in ledger.states} == {0}
@@ -144,8 +145,6 @@ def test_committed_records_of_a_topic_sum_to_zero_at_any_moment(
 # --- PostgreSQL -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("writers", [1, 2])
 def test_rows_of_a_table_sum_to_zero(

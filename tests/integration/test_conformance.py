@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psycopg
+import pytest
 from kafka_parts import exactly_once, read_all, source, values, write
 from numbers_driver import jdbc
 
@@ -12,6 +13,8 @@ from penstock.datastream.connectors.jdbc import JdbcSink
 from penstock.testing.conformance import check_bounded_source, check_transactional_sink
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
+
+pytestmark = pytest.mark.full("Kafka")
 
 
 def test_the_kafka_sink(broker: KafkaBroker, topic: Callable[..., str]) -> None:

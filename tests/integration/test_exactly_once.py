@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from clusters import one_at_a_time
 from confluent_kafka import Producer
 from fault_points import POINTS
 from kafka_parts import read_all, values
@@ -23,6 +24,8 @@ from numbers_driver import KEYS, PARTITIONS, NumbersDriver, NumbersJob, key_of
 
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
+
+pytestmark = pytest.mark.full("Kafka")
 
 SEED = 7
 Topic = Callable[..., str]
@@ -52,7 +55,7 @@ class Feeder(threading.Thread):
         assert self._producer.flush(60) == 0
 
 
-@pytest.mark.slow
+@one_at_a_time
 @pytest.mark.timeout(3600)
 def test_every_number_once_and_in_order_whatever_is_killed(
     broker: KafkaBroker,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from kafka_parts import Reading, source, write
 
 from penstock.common import Duration, WatermarkStrategy
@@ -18,6 +19,8 @@ from penstock.datastream.connectors.kafka import ConsumerRecord, JsonSchema
 from penstock.testing import local_environment
 from penstock.testing.conformance import check_bounded_source
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 Topic = Callable[..., str]
 NONE = WatermarkStrategy.no_watermarks()

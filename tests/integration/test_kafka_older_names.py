@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kafka_parts import Reading, read_all, until, values, write
+from kafka_parts import Reading, read_all, values, write
+from patience import until
 from sink_parts import begun, open_writer, put
 
 from penstock.common import Time, Types, WatermarkStrategy
@@ -30,6 +31,8 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import ProgramError
 from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 Topic = Callable[..., str]
 SERVERS = {"bootstrap.servers": "localhost:1"}
@@ -61,7 +64,7 @@ def test_a_consumer_by_its_older_name(broker: KafkaBroker, topic: Topic) -> None
     with Reading(consumer().set_start_from_timestamp(1_003)) as reading:
         assert reading.take(2) == ["3", "4"]
         reading.reader.covered(reading.reader.snapshot())
-        until("the commit", lambda: committed(broker, name, group) == 5)
+        until(lambda: committed(broker, name, group) == 5, "the commit")
     write(broker, name, ["5"])
     with Reading(consumer().set_start_from_latest()) as reading:
         reading.ask()
@@ -277,8 +280,6 @@ main(*sys.argv[1:])
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_program_of_pyflink_runs_as_it_is(
     broker: KafkaBroker, topic: Topic, tmp_path: Path
 ) -> None:
@@ -298,8 +299,8 @@ def test_a_program_of_pyflink_runs_as_it_is(
 
     try:
         write(broker, name, [json.dumps({"merchant": "c", "ts": 125_000})])
-        until("two minutes of two merchants", done, 180)
-        until("the commit", lambda: committed(broker, name, group) == 122)
+        until(done, "two minutes of two merchants")
+        until(lambda: committed(broker, name, group) == 122, "the commit")
         process.send_signal(signal.SIGINT)
         process.wait(60)
     finally:

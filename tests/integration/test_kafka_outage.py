@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_parts import Reading, exactly_once, read_all, sink, source, until, values, write
+from kafka_parts import Reading, exactly_once, read_all, sink, source, values, write
+from patience import until
 from sink_parts import begun, open_writer, put
 
 from penstock.errors import SinkError
 from penstock.testing.kafka import KafkaBroker, kafka_broker
+
+# One process starts the broker of these tests.
+pytestmark = [pytest.mark.full("Kafka"), pytest.mark.xdist_group("outage")]
 
 Topic = Callable[..., str]
 
@@ -23,7 +27,6 @@ def broker() -> Iterator[KafkaBroker]:
         yield broker
 
 
-@pytest.mark.timeout(120)
 def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
     broker: KafkaBroker, topic: Topic
 ) -> None:
@@ -32,7 +35,7 @@ def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
     end, writer = begun(built)
     put(writer, "a")
     end.commit(writer.prepare_commit()())
-    until("room", writer.has_room)
+    until(writer.has_room, "room")
     broker.kill()
     writer.write("lost")
     with pytest.raises(SinkError, match=name):
@@ -49,7 +52,6 @@ def test_deliveries_that_waited_too_long_fail_and_what_was_committed_stays(
     end.close()
 
 
-@pytest.mark.timeout(120)
 def test_without_transactions_too(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name, message_timeout_ms="1500"))
@@ -64,7 +66,6 @@ def test_without_transactions_too(broker: KafkaBroker, topic: Topic) -> None:
     assert values(read_all(broker, name)) == ["a"]
 
 
-@pytest.mark.timeout(120)
 def test_what_was_prepared_is_committed_when_the_broker_is_back(
     broker: KafkaBroker, topic: Topic
 ) -> None:
@@ -85,7 +86,6 @@ def test_what_was_prepared_is_committed_when_the_broker_is_back(
     end.close()
 
 
-@pytest.mark.timeout(120)
 def test_a_reader_goes_on_when_the_broker_is_back(broker: KafkaBroker, topic: Topic) -> None:
     name = topic(2)
     write(broker, name, [{"value": str(n), "partition": n % 2} for n in range(10)])

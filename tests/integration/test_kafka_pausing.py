@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 
 import pytest
-from kafka_parts import Reading, source, until, write
+from kafka_parts import Reading, source, write
+from patience import PATIENCE, until
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream import OutputTag, ProcessFunction
 from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 Topic = Callable[..., str]
 HOUR_MS = 3_600_000
@@ -28,7 +31,7 @@ def test_a_paused_partition_gives_nothing_and_then_goes_on_where_it_was(
         write(broker, name, [f"{number}:{n}" for n in range(500)], partition=number)
     with Reading(source(broker, name).set_bounded("latest").build()) as reading:
         reading.ask()
-        first = until("records", lambda: reading.poll(10))
+        first = until(lambda: reading.poll(10), "records")
         paused = reading.reader.split_of_last_poll()
         reading.reader.pause_or_resume_splits([paused], [])
         seen: list[str] = []
@@ -54,7 +57,7 @@ def test_whatever_is_paused_when_every_record_comes_once_and_in_order(
     paused: set[tuple[str, int]] = set()
     seen: list[str] = []
     with Reading(builder.build()) as reading:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if chance.random() < 0.2:
                 active = set(reading.reader.active_splits() or ())

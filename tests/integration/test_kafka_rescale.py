@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from job_parts import Count, environment, running
-from kafka_parts import exactly_once, read_all, source, until, values, write
+from kafka_parts import exactly_once, read_all, source, values, write
+from patience import until
 from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 NUMBERS, KEYS, PARTITIONS = 3_000, 11, 3
 
@@ -22,7 +25,6 @@ def key_of(number: int) -> int:
     return number % KEYS
 
 
-@pytest.mark.timeout(400)
 def test_every_number_is_counted_once(
     broker: KafkaBroker, topic: Callable[[int], str], tmp_path: Path, session: SparkSession
 ) -> None:
@@ -48,9 +50,9 @@ def test_every_number_is_counted_once(
         for parallelism in (2, 3, 1):
             job.rescale(parallelism).result(120)
             seen = job.progress().completed_checkpoints
-            until("a checkpoint", lambda seen=seen: job.progress().completed_checkpoints > seen)
+            until(lambda seen=seen: job.progress().completed_checkpoints > seen, "a checkpoint")
         feeder.join()
-        until("all is there", lambda: len(_written(broker, out)) >= NUMBERS, 120)
+        until(lambda: len(_written(broker, out)) >= NUMBERS, "all is there")
         assert job.progress().restarts == 0
     finally:
         job.cancel().result(60)

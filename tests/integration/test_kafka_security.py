@@ -24,6 +24,9 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import PenstockError, SinkError
 from penstock.testing.kafka import KafkaBroker, Security, kafka_broker
 
+# One process starts the broker of these tests.
+pytestmark = [pytest.mark.full("Kafka"), pytest.mark.xdist_group("security")]
+
 USERS = {"upi": "correct horse"}
 
 
@@ -87,7 +90,6 @@ def sink(broker: KafkaBroker, properties: dict[str, str], prefix: str) -> KafkaS
     return builder.build()
 
 
-@pytest.mark.timeout(180)
 def test_writing_exactly_once_and_reading_over_tls_with_a_password(
     secure: KafkaBroker, properties: dict[str, str]
 ) -> None:
@@ -105,7 +107,6 @@ def test_writing_exactly_once_and_reading_over_tls_with_a_password(
     assert read(source) == ["a", "b"]
 
 
-@pytest.mark.timeout(180)
 def test_a_wrong_password_and_an_unknown_certificate_are_errors_at_once(
     secure: KafkaBroker, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

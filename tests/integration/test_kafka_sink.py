@@ -10,13 +10,15 @@ from typing import Any
 
 import psutil
 import pytest
-from kafka_parts import exactly_once, read_all, sink, until, values
+from kafka_parts import exactly_once, read_all, sink, values
+from patience import until
 from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import SerializationSchema
 from penstock.connectors.kafka import lease
-from penstock.connectors.kafka.coordinator import Coordinators
+from penstock.connectors.kafka.coordinator import CoordinatorError, Coordinators
 from penstock.connectors.kafka.pool import READY
+from penstock.connectors.kafka.transactions import lease_of
 from penstock.connectors.sink import Committer, SinkWriter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
@@ -25,7 +27,10 @@ from penstock.datastream.connectors.kafka import (
     KafkaTopicSelector,
 )
 from penstock.errors import ProgramError, RecordError, SinkError
+from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 Topic = Callable[..., str]
 
@@ -95,7 +100,7 @@ def test_a_message_has_the_timestamp_of_its_record_unless_the_serializer_sets_on
             made = sink(broker, serializer, guarantee)
         assert made.timed is timed
         writer = open_writer(made)
-        until("room", writer.has_room)
+        until(writer.has_room, "room")
         writer.write_timed("a", 1234)
         writer.write_timed("b", None)
         prepared = writer.prepare_commit()()
@@ -116,6 +121,17 @@ def test_a_record_far_ahead_of_the_brokers_clock_is_an_error(
         writer.prepare_commit()()
     writer.close()
     assert read_all(broker, name) == []
+
+
+def test_windows_that_count_write_results_without_event_time(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    name = topic()
+    with local_environment(seed=1) as env:
+        counted = env.from_collection(["a"] * 4).key_by(lambda value: value).count_window(2)
+        counted.reduce(lambda one, other: one + other).sink_to(sink(broker, name))
+        env.execute()
+    assert values(read_all(broker, name)) == ["aa", "aa"]
 
 
 def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
@@ -169,7 +185,7 @@ def test_records_are_visible_when_they_are_committed_and_not_before(
     first = prepare()
     assert read_all(broker, name) == []
     end.commit(first)
-    until("abc", lambda: sorted(values(read_all(broker, name))) == ["a", "b", "c"])
+    until(lambda: sorted(values(read_all(broker, name))) == ["a", "b", "c"], "abc")
     second = writer.prepare_commit()()
     assert len(first) == len(second) == 1
     assert first[0]["id"] != second[0]["id"]
@@ -177,7 +193,7 @@ def test_records_are_visible_when_they_are_committed_and_not_before(
     assert covered >= 3
     end.commit(first + second)
     end.commit(first + second)
-    until("def", lambda: sorted(values(read_all(broker, name))) == list("abcdef"))
+    until(lambda: sorted(values(read_all(broker, name))) == list("abcdef"), "def")
     writer.close()
     end.close()
 
@@ -206,7 +222,7 @@ def test_ids_are_used_again_and_an_old_committable_changes_nothing(
     assert len(set(ids)) <= 6
     assert len({(c["id"], c["epoch"]) for c in seen}) == 12
     # The trap: an id whose next transaction is open, and its old committable once more.
-    until("a used id", lambda: _open_again(writer, ids, seen, end, name, broker))
+    until(lambda: _open_again(writer, ids, seen, end, name, broker), "a used id")
     end.commit(seen)
     assert values(read_all(broker, name)) == [str(number) for number in range(12)]
     end.abort_others([])
@@ -233,7 +249,7 @@ def test_producers_that_are_done_are_gone_at_once_and_prepared_transactions_are_
     def another(number: int, writer: SinkWriter) -> int:
         put(writer, str(number))
         end.commit(writer.prepare_commit()())
-        until("the next", lambda: writer._pool._ready.qsize() == READY)
+        until(lambda: writer._pool._ready.qsize() == READY, "the next")
         return psutil.Process().num_threads()
 
     gc.disable()  # each producer has threads and connections, which must not wait for it
@@ -245,7 +261,7 @@ def test_producers_that_are_done_are_gone_at_once_and_prepared_transactions_are_
         writer.close()
         before = psutil.Process().num_threads()
         del writer
-        until("their end", lambda: psutil.Process().num_threads() < before)
+        until(lambda: psutil.Process().num_threads() < before, "their end")
     finally:
         gc.enable()
     end.commit(prepared)
@@ -272,7 +288,7 @@ def test_a_process_that_is_gone_can_be_committed_for_and_others_are_aborted(
     other.commit(covered)
     other.commit(covered)
     other.abort_others([])
-    until("the end", lambda: values(read_all(broker, name)) == ["covered"])
+    until(lambda: values(read_all(broker, name)) == ["covered"], "the end")
     with pytest.raises(SinkError) as caught:
         other.commit(beyond)
     assert f"topic {name}, partition 0, offsets " in str(caught.value)
@@ -310,7 +326,7 @@ def test_recovery_with_fewer_writers_settles_all_that_there_were(
     other.commit(covered)
     other.commit(alone.prepare_commit()())
     expected = ["covered 0", "covered 1", "covered 2", "next"]
-    until("the end", lambda: sorted(values(read_all(broker, name))) == expected)
+    until(lambda: sorted(values(read_all(broker, name))) == expected, "the end")
     for each in (*three, alone, other):
         each.close()
 
@@ -325,7 +341,7 @@ def test_a_transaction_that_timed_out_is_an_error_that_names_its_offsets(
     prepared = writer.prepare_commit()()
     coordinators = Coordinators({"bootstrap.servers": broker.bootstrap_servers})
     id_ = prepared[0]["id"]
-    until("the timeout", lambda: "Abort" in coordinators.describe([id_])[id_].state, 40)
+    until(lambda: "Abort" in coordinators.describe([id_])[id_].state, "the timeout")
     with pytest.raises(SinkError, match=f"topic {name}, partition 0, offsets 0 to 1"):
         end.commit(prepared)
     writer.close()
@@ -389,6 +405,21 @@ def test_the_lease_of_a_job_that_died_is_taken_over(
     heir.close()
 
 
+def test_of_two_that_take_a_lease_at_once_one_keeps_it(broker: KafkaBroker) -> None:
+    """The broker takes the second for the first, asking again, and answers both alike."""
+    coordinators = Coordinators({"bootstrap.servers": broker.bootstrap_servers})
+    dead = coordinators.init(lease_of("both"), 60_000)
+    one, two = (lease.Lease("both", job, coordinators) for job in ("one", "two"))
+    one._mark, two._mark = 10_001, 10_002
+    one._held = coordinators.init(lease_of("both"), one._mark, *dead)
+    two._held = coordinators.init(lease_of("both"), two._mark, *dead)
+    assert one._held == two._held
+    with pytest.raises(CoordinatorError, match="is another job's"):
+        one._raise(one._held, one._mark)
+    assert two._raise(two._held, two._mark)[1] == two._held[1] + 1
+    coordinators.close()
+
+
 # --- what the builder refuses -----------------------------------------------------------------
 
 
@@ -421,6 +452,6 @@ def test_transactions_arrive_in_the_order_of_their_records(
     prepared = first() + second()
     prepared += writer.prepare_commit()()
     end.commit(prepared)
-    until("the end", lambda: values(read_all(broker, name)) == ["a", "b", "c", "d"])
+    until(lambda: values(read_all(broker, name)) == ["a", "b", "c", "d"], "the end")
     writer.close()
     end.close()

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka_parts import Reading, read, source, until, write
+from kafka_parts import Reading, read, source, write
+from patience import until
 
 from penstock.common import ByteArraySchema, DeserializationSchema
 from penstock.datastream.connectors.kafka import (
@@ -19,6 +20,8 @@ from penstock.datastream.connectors.kafka import (
 )
 from penstock.errors import ProgramError, RecordError, SourceError
 from penstock.testing.kafka import KafkaBroker
+
+pytestmark = pytest.mark.full("Kafka")
 
 Topic = Callable[..., str]
 
@@ -134,10 +137,10 @@ def test_committed_offsets_and_what_is_committed_at_checkpoints(
     initial = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
     with Reading(builder.set_starting_offsets(initial).build()) as reading:
         reading.ask()
-        until("records", lambda: reading.poll(3))
+        until(lambda: reading.poll(3), "records")
         splits = reading.reader.snapshot()
         reading.reader.covered(splits)
-        until("the ends", lambda: reading.metrics()["pendingRecords"])
+        until(lambda: reading.metrics()["pendingRecords"], "the ends")
         metrics = reading.metrics()
         place = f"KafkaSourceReader.topic.{name}.partition.0"
         assert metrics[f"{place}.currentOffset"] == splits[0]["offset"] - 1
@@ -145,7 +148,7 @@ def test_committed_offsets_and_what_is_committed_at_checkpoints(
         assert metrics["pendingRecords"] == 4 - splits[0]["offset"]
         consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
         asked = [TopicPartition(name, 0)]
-        until("the commit", lambda: consumer.committed(asked)[0].offset == splits[0]["offset"])
+        until(lambda: consumer.committed(asked)[0].offset == splits[0]["offset"], "the commit")
         consumer.close()
     assert "".join(read(builder.set_starting_offsets("committed"))) == "abcd"[splits[0]["offset"] :]
 
@@ -199,9 +202,25 @@ def test_a_partition_that_appears_is_read_from_its_beginning(
         broker.create_topic(name, 2)
         write(broker, name, "b", partition=1)
         assert reading.enumerator.ask_again_ms(0) == 100
-        until("discovery", lambda: reading.ask() and len(reading.reader.active_splits()) == 2)
-        assert until("the record", lambda: reading.poll()) == ["b"]
+        until(lambda: reading.ask() and len(reading.reader.active_splits()) == 2, "discovery")
+        assert until(lambda: reading.poll(), "the record") == ["b"]
         assert reading.reader.split_of_last_poll() == (name, 1)
+
+
+def test_a_partition_that_appears_while_the_job_is_stopped_is_read(
+    broker: KafkaBroker, topic: Topic
+) -> None:
+    """Also by a source with an end, which does not look for partitions while it runs."""
+    name = topic(1)
+    write(broker, name, "ab", partition=0)
+    built = source(broker, name).set_bounded("latest").build()
+    with Reading(built) as reading:
+        assert reading.to_end() == ["a", "b"]
+        stopped, positions = reading.enumerator.snapshot(), reading.reader.snapshot()
+    broker.create_topic(name, 2)
+    write(broker, name, "cd", partition=1)
+    with Reading(built, stopped, positions) as reading:
+        assert reading.to_end() == ["c", "d"]
 
 
 def test_a_deleted_topic_is_an_error_that_names_it(broker: KafkaBroker, topic: Topic) -> None:
@@ -212,7 +231,7 @@ def test_a_deleted_topic_is_an_error_that_names_it(broker: KafkaBroker, topic: T
         assert reading.take(1) == ["a"]
         broker.delete_topic(name)
         with pytest.raises(SourceError, match=name):
-            until("the error", lambda: reading.poll() or not reading.ask())
+            until(lambda: reading.poll() or not reading.ask(), "the error")
 
 
 # --- positions --------------------------------------------------------------------------------
@@ -263,7 +282,7 @@ def test_a_reader_that_is_not_polled_fetches_a_bounded_amount(
     builder = builder.set_property("queued.min.messages", "1000")
     with Reading(builder.set_bounded("latest").build()) as reading:
         reading.ask()
-        until("the first record", lambda: reading.poll(1))
+        until(lambda: reading.poll(1), "the first record")
         time.sleep(0.5)
         # What waits in the client is there at once.
         assert 0 < len(reading.reader._fetching()._consumer.consume(60_000, 0)) < 15_000

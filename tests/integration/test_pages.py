@@ -13,6 +13,8 @@ from kafka_parts import read_all, write
 from penstock.testing.kafka import KafkaBroker
 from penstock.testing.postgres import PostgresServer
 
+pytestmark = pytest.mark.full("Kafka")
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 

@@ -23,6 +23,8 @@ from penstock.datastream.connectors.jdbc import (
 from penstock.errors import ProgramError, RecordError, SinkError
 from penstock.testing.postgres import PostgresServer
 
+pytestmark = pytest.mark.full("PostgreSQL")
+
 INSERT = "INSERT INTO pairs VALUES (?, ?)"
 
 

@@ -17,6 +17,9 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import JobFailedError, StorageError
 from penstock.testing import local_environment
 
+# One process starts HDFS.
+pytestmark = [pytest.mark.full("HDFS and S3"), pytest.mark.xdist_group("HDFS")]
+
 
 @pytest.fixture(params=["s3", "hdfs"])
 def remote(request: pytest.FixtureRequest) -> str:
@@ -143,7 +146,6 @@ def test_a_job_keeps_its_checkpoints_there_and_goes_on_from_them(remote: str) ->
     assert fs.list(base) == ["generation-3"], "a finished job leaves the mark of its end"
 
 
-@pytest.mark.timeout(300)
 def test_a_file_sink_writes_to_hdfs(hdfs: str, tmp_path: Path) -> None:
     """With a failure in between: each number once, and no file that is not finished."""
     target = f"{hdfs}/{uuid.uuid4().hex}"

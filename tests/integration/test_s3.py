@@ -10,6 +10,8 @@ from penstock.checkpoint.store import CheckpointStore
 from penstock.common.filesystem import FileSystem, filesystem_for
 from penstock.errors import CheckpointDirectoryError
 
+pytestmark = pytest.mark.full("HDFS and S3")
+
 
 @pytest.fixture
 def place(bucket: str) -> tuple[FileSystem, str]:

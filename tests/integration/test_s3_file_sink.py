@@ -23,6 +23,8 @@ from penstock.datastream.connectors.file_system import (
 from penstock.errors import ConfigurationError, SinkError, StorageError
 from penstock.testing.local_environment import local_environment
 
+pytestmark = pytest.mark.full("HDFS and S3")
+
 
 @pytest.fixture(autouse=True)
 def fresh_clients() -> Iterator[None]:
@@ -245,7 +247,6 @@ def test_a_directory_without_a_bucket_is_refused() -> None:
         FileSink.for_row_format("s3:///out").build().create_committer(CommitterContext("j", "u"))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_job_with_faults_writes_every_record_once(place: Place, seed: int) -> None:
     with local_environment(seed, faults=True) as env:

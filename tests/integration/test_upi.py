@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 from job_parts import is_slot
-from kafka_parts import read_all, until, write
+from kafka_parts import read_all, write
+from patience import until
 
 from penstock.testing.kafka import KafkaBroker
 
@@ -65,8 +66,6 @@ def seen(broker: KafkaBroker, topic: str) -> Counter[tuple[int, str, int]]:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_every_minute_is_counted_once_though_a_slot_is_killed(
     broker: KafkaBroker, topic: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -84,18 +83,14 @@ def test_every_minute_is_counted_once_though_a_slot_is_killed(
         send(broker, lines, [one for minute in minutes[:3] for one in minute])
         done = per_minute([one for minute in minutes[:2] for one in minute])
         # A session and the first checkpoints take their time on a machine that has others to serve.
-        until(
-            "the first minutes",
-            lambda: _alive(job, tmp_path) and seen(broker, counts) >= done,
-            seconds=150,
-        )
+        until(lambda: _alive(job, tmp_path) and seen(broker, counts) >= done, "the first minutes")
         # Half a minute is in the state, and half of it comes while a slot is away.
         send(broker, lines, minutes[3][: PER_MINUTE // 2])
         os.kill(_slots(job.pid)[0], signal.SIGKILL)
         send(broker, lines, minutes[3][PER_MINUTE // 2 :])
         send(broker, lines, [one for minute in minutes[4:] for one in minute])
         expected = per_minute([one for minute in minutes[:-1] for one in minute])
-        until("all minutes", lambda: _alive(job, tmp_path) and seen(broker, counts) >= expected)
+        until(lambda: _alive(job, tmp_path) and seen(broker, counts) >= expected, "all minutes")
         job.send_signal(signal.SIGINT)
         job.wait(30)
         assert seen(broker, counts) == expected
@@ -104,8 +99,7 @@ def test_every_minute_is_counted_once_though_a_slot_is_killed(
         job.wait()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.full("Kafka")
 def test_the_demo_ends_by_itself_and_is_exact() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo_kafka.py")],

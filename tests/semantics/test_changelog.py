@@ -1,8 +1,6 @@
 """The changelog under the simulator: what is logged between checkpoints is in them, once.
 
-The programs and faults are those of `test_simulation`. More seeds:
-
-    PENSTOCK_SEEDS=100000 pytest tests/semantics/test_changelog.py -n 2
+The programs and faults are those of `test_simulation`.
 """
 
 from __future__ import annotations
@@ -10,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.checkpoint.orphans import LOGGED
@@ -22,11 +21,12 @@ from penstock.testing.scenarios import MANY_RESTORES, Scenario, changelog_scenar
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(12, 150))
 def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
-    verify(changelog_scenario, seeds, "changelog")
+    verify("changelog", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[str] = []
     original = RuntimeKeyedFunction.restore
@@ -96,4 +96,4 @@ def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[name](monkeypatch)
-    finds(lambda seed: Scenario(seed, MANY_RESTORES, changelog=True), 200)
+    finds(problem_of(lambda seed: Scenario(seed, MANY_RESTORES, changelog=True)), range(200))

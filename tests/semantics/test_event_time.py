@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from seed_frame import Bug
+from planted_bugs import Bug, finds
+from seed_frame import chunks, replayable
 
 from penstock.checkpoint.handles import MIN_WATERMARK, SubtaskSnapshot
 from penstock.common import Configuration
@@ -19,8 +19,6 @@ from penstock.testing import FaultRates, local_environment
 from penstock.testing.event_programs import KINDS, EventCase
 
 CASES = 264
-MANY_CASES = int(os.environ.get("PENSTOCK_CASES", "2004"))
-"""Without faults they are quick: PENSTOCK_CASES=100000 for a longer run."""
 FAULTS = FaultRates(
     crash=0.001, crash_soon=0.3, storage_error=0.003, expiry=0.001, slow=0.003, budget=4
 )
@@ -40,20 +38,27 @@ def run(case: EventCase, seed: int, faults: FaultRates | bool, **settings: str) 
         return found
 
 
-@pytest.mark.parametrize("batch", range(12))
-def test_the_answer_is_that_of_a_plain_loop(batch: int) -> None:
-    for seed in range(batch, MANY_CASES, 12):
-        case = EventCase.random(seed)
-        assert run(case, seed, False) == case.answer(), (seed, case)
+@pytest.mark.parametrize("seeds", chunks(100, 2000, size=190))
+def test_the_answer_is_that_of_a_plain_loop(seeds: range) -> None:
+    for seed in seeds:
+        with replayable(seed):
+            case = EventCase.random(seed)
+            assert run(case, seed, False) == case.answer(), case
 
 
-@pytest.mark.parametrize("batch", range(12))
-def test_faults_change_nothing(batch: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(40, CASES, size=40, first=1000))
+def test_faults_change_nothing(seeds: range) -> None:
+    for seed in seeds:
+        with replayable(seed):
+            case = EventCase.random(seed)
+            assert run(case, seed, FAULTS) == case.answer(), case
+
+
+def test_jobs_do_go_back_to_a_checkpoint() -> None:
     restored.clear()
-    for seed in range(1000 + batch, 1000 + CASES, 12):
-        case = EventCase.random(seed)
-        assert run(case, seed, FAULTS) == case.answer(), (seed, case)
-    assert sum(map(bool, restored)) >= 2, "too few of the jobs went back to a checkpoint"
+    for seed in range(1000, 1020):
+        run(EventCase.random(seed), seed, FAULTS)
+    assert sum(map(bool, restored)) >= 2
 
 
 def test_the_cases_are_of_every_kind() -> None:
@@ -131,15 +136,11 @@ def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> N
         "restart-strategy.fixed-delay.attempts": "20",
         "restart-strategy.fixed-delay.delay": "10 ms",
     }
-    bug(monkeypatch)
-    for seed in range(1000, 1000 + CASES):
+
+    def look(seed: int) -> str | None:
         case = EventCase.random(seed)
-        try:
-            found = run(case, seed, RESTORES, **few)
-        except Exception as error:
-            print(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}")
-            return
-        if found != case.answer():
-            print(f"seed {seed}: {found - case.answer()} and not {case.answer() - found}")
-            return
-    pytest.fail(f"{CASES} seeds did not find it")
+        found, answer = run(case, seed, RESTORES, **few), case.answer()
+        return None if found == answer else f"{found - answer} and not {answer - found}"
+
+    bug(monkeypatch)
+    finds(look, range(1000, 1000 + CASES))

@@ -1,12 +1,10 @@
-"""Jobs that change their parallelism while they run, at any moment and among faults.
-
-PENSTOCK_SEEDS=100000 pytest tests/semantics/test_live_rescaling.py -n 2
-"""
+"""Jobs that change their parallelism while they run, at any moment and among faults."""
 
 from __future__ import annotations
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.jobmanager import rescaling
@@ -20,11 +18,12 @@ MANY_FAULTS = FaultRates(expiry=0.02, manifest_error=0.1, crash=0.002, budget=20
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(12, 200))
 def test_every_record_counts_once_whatever_changes_meanwhile(seeds: range) -> None:
-    verify(LiveRescaleScenario, seeds, "live-rescale")
+    verify("live-rescale", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [LiveRescaleScenario(seed) for seed in range(80)]
     for scenario in scenarios:
@@ -79,4 +78,4 @@ def keyed_state_of_the_same_index_only(patch: pytest.MonkeyPatch) -> None:
 def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_rescales, "MAX_TICKS", 60_000)
     bug(monkeypatch)
-    finds(lambda seed: LiveRescaleScenario(seed, MANY_FAULTS), 300)
+    finds(problem_of(lambda seed: LiveRescaleScenario(seed, MANY_FAULTS)), range(300))

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
+from planted_bugs import finds
+from seed_frame import chunks, replayable
 
 from penstock.common.clock import SystemClock
 from penstock.connectors import file_sink
@@ -179,29 +181,28 @@ class Job:
         return sorted(int(line) for data in self.server.objects.values() for line in data.split())
 
 
-@pytest.mark.parametrize("first", range(0, 300, 50))
+def check(job: Job) -> None:
+    for _ in range(60):
+        job.step()
+        # A prefix of the numbers, in whole files, at every moment; none twice.
+        records = job.records()
+        assert len(set(records)) == len(records)
+    job.end()
+    assert job.records() == list(range(len(job.records())))
+    assert not job.server.uploads, "uploads are left over"
+
+
+@pytest.mark.parametrize("seeds", chunks(50, 300, size=50))
 def test_what_is_visible_is_what_checkpoints_cover(
-    first: int, monkeypatch: pytest.MonkeyPatch
+    seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(first, first + 50):
-        job = Job(seed, monkeypatch)
-        for _ in range(60):
-            job.step()
-            # A prefix of the numbers, in whole files, at every moment; none twice.
-            records = job.records()
-            assert len(set(records)) == len(records), f"seed {seed}"
-        job.end()
-        assert job.records() == list(range(len(job.records()))), f"seed {seed}"
-        assert not job.server.uploads, f"seed {seed}: uploads are left over"
+    for seed in seeds:
+        with replayable(seed):
+            check(Job(seed, monkeypatch))
 
 
-def test_the_model_notices_uploads_that_are_not_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_seed_finds_the_bug_of_uploads_that_are_not_aborted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(MultipartCommitter, "abort_others", lambda self, keep: None)
-    jobs = []
-    for seed in range(20):
-        job = Job(seed, monkeypatch)
-        for _ in range(60):
-            job.step()
-        job.end()
-        jobs.append(job)
-    assert any(job.server.uploads for job in jobs)
+    finds(lambda seed: check(Job(seed, monkeypatch)), range(20))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.jobmanager import rescaling
 from penstock.testing import takeovers
@@ -11,11 +12,12 @@ from penstock.testing.rescales import RescaleScenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(10, 200))
 def test_every_record_counts_once_whatever_the_layout(seeds: range) -> None:
-    verify(RescaleScenario, seeds, "rescale")
+    verify("rescale", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [RescaleScenario(seed).run() for seed in range(60)]
     restored = [s for s in scenarios if len(s.layouts) > 1 and s.simulation.restored]
@@ -48,4 +50,4 @@ def keyed_state_of_the_same_index_only(patch: pytest.MonkeyPatch) -> None:
 def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeovers, "_MOST_TICKS", 60_000)
     bug(monkeypatch)
-    finds(RescaleScenario, 300)
+    finds(problem_of(RescaleScenario), range(300))

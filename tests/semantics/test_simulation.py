@@ -1,4 +1,4 @@
-"""A thousand random programs, each run under the simulator with faults, against a plain model.
+"""Hundreds of random programs, each run under the simulator with faults, against a plain model.
 
 Every seed must end with the job finished, with exactly the output of the model, and with nothing
 left over. A seed that fails is printed with the command that replays it.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from seed_frame import chunks, name_of, verify
+from seed_frame import chunks, verify
 
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.runtime.segment_chain import Handles, SegmentChain
@@ -19,17 +19,18 @@ from penstock.testing.scenarios import Scenario, UpkeepScenario
 
 
 @pytest.mark.timeout(1000)
-@pytest.mark.parametrize("seeds", chunks(1200, size=50), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(40, 800, size=40))
 def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
-    verify(Scenario, seeds, "plain")
+    verify("plain", seeds)
 
 
 @pytest.mark.timeout(1000)
-@pytest.mark.parametrize("seeds", chunks(100, size=50), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(10, 90, size=40))
 def test_compaction_and_deletion_may_break_off_anywhere(seeds: range) -> None:
-    verify(UpkeepScenario, seeds, "upkeep")
+    verify("upkeep", seeds)
 
 
+@pytest.mark.full
 def test_compaction_and_deletion_do_break_off() -> None:
     scenarios = [UpkeepScenario(seed).run() for seed in range(40)]
     faults = [fault for scenario in scenarios for fault in scenario.simulation.faults]
@@ -40,6 +41,7 @@ def test_compaction_and_deletion_do_break_off() -> None:
     assert any(fault.startswith("storage error: delete") for fault in faults)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     compacted: list[bool] = []
     original = SegmentChain.end_compaction

@@ -11,10 +11,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import planted_bugs
 import pytest
-from seed_frame import Bug, finds
+from planted_bugs import Bug, finds, problem_of
 
-import penstock.jobmanager.recovery as recovery
 import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
 import penstock.runtime.keyed_operator as keyed_operator
@@ -283,21 +283,7 @@ def old_output_is_not_aborted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_FileCommitter, "abort_others", lambda self, keep: None)
 
 
-@bug
-def recovery_does_not_commit_again(patch: pytest.MonkeyPatch) -> None:
-    original = recovery.settle_output
-
-    class NoCommits:
-        def __init__(self, commits: Any) -> None:
-            self.abort_others = commits.abort_others
-
-        def commit(self, committables: Any) -> None:
-            pass
-
-    def settle(job: Any, commits: Any, *args: Any) -> Any:
-        return original(job, NoCommits(commits), *args)
-
-    patch.setattr(recovery, "settle_output", settle)
+bug(planted_bugs.recovery_does_not_commit_again)
 
 
 @bug
@@ -346,4 +332,5 @@ def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     BUGS[name](monkeypatch)
     # Unaligned checkpoints and the changelog have planted bugs of their own.
     rates = RATES.get(name)
-    finds(lambda seed: Unswept(seed, rates, unaligned=False, changelog=False), MOST_SEEDS)
+    look = problem_of(lambda seed: Unswept(seed, rates, unaligned=False, changelog=False))
+    finds(look, range(MOST_SEEDS))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
@@ -12,11 +13,12 @@ from penstock.testing.stops import StopScenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(300), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(10, 200))
 def test_the_next_job_finishes_what_the_first_began(seeds: range) -> None:
-    verify(StopScenario, seeds, "stop")
+    verify("stop", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [StopScenario(seed) for seed in range(60)]
     for scenario in scenarios:
@@ -42,4 +44,4 @@ def a_savepoint_is_not_full(patch: pytest.MonkeyPatch) -> None:
 def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stops, "MAX_TICKS", 60_000)
     bug(monkeypatch)
-    finds(StopScenario, 300)
+    finds(problem_of(StopScenario), range(300))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.checkpoint import orphans, sweeping
 from penstock.testing import simulator
@@ -18,11 +19,12 @@ RESTORES = FaultRates(crash_soon=0.2, crash=0.001, expiry=0.003, budget=12)
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(200), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(10, 150))
 def test_nothing_is_left_and_a_restore_is_whole(seeds: range) -> None:
-    verify(SweepScenario, seeds, "sweep")
+    verify("sweep", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [SweepScenario(seed).run() for seed in range(50)]
     assert sum(scenario.swept > 0 for scenario in scenarios) > 10, "too few leave anything behind"
@@ -74,12 +76,12 @@ def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
         what_slots_build_upon_is_swept,
     ],
 )
-def test_some_seed_finds_what_is_swept_by_mistake(
+def test_some_seed_finds_the_bug_that_sweeps_too_much(
     bug: Bug, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     bug(monkeypatch)
-    finds(lambda seed: Scenario(seed, RESTORES), 400)
+    finds(problem_of(lambda seed: Scenario(seed, RESTORES)), range(400))
 
 
 def orphans_are_left(patch: pytest.MonkeyPatch) -> None:
@@ -96,6 +98,8 @@ def tombstones_are_left(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("bug", [orphans_are_left, tombstones_are_left])
-def test_some_seed_finds_what_is_left(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_seed_finds_the_bug_that_sweeps_too_little(
+    bug: Bug, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bug(monkeypatch)
-    finds(SweepScenario, 200)
+    finds(problem_of(SweepScenario), range(200))

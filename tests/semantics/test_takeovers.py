@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, verify
 
 from penstock.checkpoint import lineage
 from penstock.checkpoint.generations import Generations
@@ -17,11 +18,12 @@ MANY_FAULTS = FaultRates(manifest_error=0.2, crash=0.003, storage_error=0.01, bu
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(600), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(15, 300))
 def test_whoever_comes_last_finishes_the_job(seeds: range) -> None:
-    verify(TakeoverScenario, seeds, "takeover")
+    verify("takeover", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
     scenarios = [TakeoverScenario(seed).run() for seed in range(60)]
     taken_over = [scenario for scenario in scenarios if scenario.fates]
@@ -68,4 +70,4 @@ def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyP
 def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeovers, "_MOST_TICKS", 60_000)
     bug(monkeypatch)
-    finds(lambda seed: TakeoverScenario(seed, MANY_FAULTS), 300)
+    finds(problem_of(lambda seed: TakeoverScenario(seed, MANY_FAULTS)), range(300))

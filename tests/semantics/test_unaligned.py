@@ -1,8 +1,6 @@
 """Unaligned checkpoints under the simulator: what was under way counts once, whatever goes wrong.
 
-The programs and faults are those of `test_simulation`, with barriers that overtake. More seeds:
-
-    PENSTOCK_SEEDS=100000 pytest tests/semantics/test_unaligned.py -n 2
+The programs and faults are those of `test_simulation`, with barriers that overtake.
 """
 
 from __future__ import annotations
@@ -11,7 +9,8 @@ from collections import Counter, deque
 from typing import Any
 
 import pytest
-from seed_frame import Bug, chunks, finds, name_of, verify
+from planted_bugs import Bug, finds, problem_of
+from seed_frame import chunks, replayable, verify
 
 from penstock.common import Configuration
 from penstock.network.elements import Barrier
@@ -25,15 +24,16 @@ from penstock.runtime.stepping import Stepping
 from penstock.testing import local_environment, simulator
 from penstock.testing.event_programs import EventCase
 from penstock.testing.faults import FaultRates
-from penstock.testing.scenarios import MANY_RESTORES, Scenario, unaligned_scenario
+from penstock.testing.scenarios import MANY_RESTORES, Scenario
 
 
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("seeds", chunks(700), ids=name_of)
+@pytest.mark.parametrize("seeds", chunks(15, 400))
 def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
-    verify(unaligned_scenario, seeds, "unaligned")
+    verify("unaligned", seeds)
 
 
+@pytest.mark.full
 def test_the_seeds_restore_what_was_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     original = InputGate._poll_restored
@@ -72,13 +72,16 @@ def run_case(seed: int) -> tuple[bool, int]:
         return found == case.answer(), len(env.simulation.restored_in_flight)
 
 
-def test_event_time_goes_on_where_it_was() -> None:
-    restored = 0
-    for seed in range(100):
-        right, times = run_case(seed)
-        assert right, f"seed {seed}: {EventCase.random(seed)}"
-        restored += times
-    assert restored > 20, "too few jobs went on from what was under way"
+@pytest.mark.parametrize("seeds", chunks(20, 100, size=40))
+def test_event_time_goes_on_where_it_was(seeds: range) -> None:
+    for seed in seeds:
+        with replayable(seed):
+            right, _ = run_case(seed)
+            assert right, EventCase.random(seed)
+
+
+def test_event_time_does_go_on_from_what_was_under_way() -> None:
+    assert sum(run_case(seed)[1] for seed in range(20)) > 4
 
 
 # --- does it find bugs? -----------------------------------------------------------------------
@@ -189,10 +192,10 @@ def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPat
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
     BUGS[name](monkeypatch)
-    finds(lambda seed: Scenario(seed, MANY_RESTORES, unaligned=True), 300)
+    finds(problem_of(lambda seed: Scenario(seed, MANY_RESTORES, unaligned=True)), range(300))
 
 
-def test_some_seed_finds_watermarks_that_are_restored_before_their_records(
+def test_some_seed_finds_the_bug_of_watermarks_restored_before_their_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     original = InFlight.data
@@ -203,8 +206,4 @@ def test_some_seed_finds_watermarks_that_are_restored_before_their_records(
         return original(self, edges)
 
     monkeypatch.setattr(InFlight, "data", data)
-    for seed in range(300):
-        if not run_case(seed)[0]:
-            print(f"seed {seed}")
-            return
-    pytest.fail("no seed found it")
+    finds(lambda seed: None if run_case(seed)[0] else "a wrong answer", range(300))

@@ -4,7 +4,8 @@ A case is a list of moves: records with timestamps, watermarks, and restarts fro
 model keeps every record with the windows that it belongs to and decides by looking at all of them,
 without timers, state or operators of any kind. Results must agree as multisets after every move,
 so that a window that fires twice, too early or too late is seen; and they must come in the order
-of their timestamps where time passes. Run with `--long` for ten times as many cases.
+of their timestamps where time passes. There are more cases with `--all`, and ten times as many with
+`--long`.
 """
 
 from __future__ import annotations
@@ -301,13 +302,20 @@ def check(shape, script):
 
 
 cases = settings(
-    max_examples=2200, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 
 
 @cases
 @given(shapes(), moves)
 def test_windows_emit_what_the_model_says(shape, script):
+    check(shape, script)
+
+
+@pytest.mark.full
+@settings(cases, max_examples=2200)
+@given(shapes(), moves)
+def test_windows_emit_what_the_model_says_in_many_cases(shape, script):
     check(shape, script)
 
 

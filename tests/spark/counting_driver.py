@@ -20,7 +20,8 @@ from typing import Any
 
 import psutil
 import pyspark
-from job_parts import Count, Ticker, as_line, check_output, environment, key_of, until
+from job_parts import Count, Ticker, as_line, check_ticks, environment, key_of
+from patience import until
 from pyspark import SparkContext
 
 from penstock.common import JobClient, WatermarkStrategy
@@ -45,7 +46,6 @@ class CountingDriver:
         """`patience` is how many seconds it may take to come to what is waited for."""
         self.folder = folder
         self._patience = patience
-        self._parallelism = parallelism
         folder.mkdir(parents=True, exist_ok=True)
         self._stderr = (folder / "stderr").open("w+")
         options = {
@@ -148,7 +148,7 @@ class CountingDriver:
         (self.folder / "stop").touch()
         end = self.wait_for(lambda now: "ended" in now, "the job ends")
         assert end["ended"] == "FINISHED", self.story()
-        end["records"] = check_output(self.folder / "out", self._parallelism)
+        end["records"] = check_ticks(self.folder / "out", self.folder / "stop")
         return end
 
 

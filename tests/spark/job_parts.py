@@ -6,11 +6,12 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
+from patience import until
 
 from penstock.common import Configuration, Types
 from penstock.common.clock import Clock
@@ -32,7 +33,6 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmanager.progress import Progress
 
 KEYS = 17
-TIMEOUT = 60.0
 
 
 def environment(
@@ -129,9 +129,10 @@ class Sleep:
 
 
 class Ticker(Source):
-    """Numbers from 0 at a rate, until the file `stop` exists; subtask i of p makes i, i + p, ...
+    """Numbers from 0 at a rate, until the file `stop` exists; split i of n makes i, i + n, ...
 
-    As with any unbounded source, where it ended is known only from what came out.
+    Where a split ends it notes how far it came in a file beside `stop`, which is read by
+    `ticked`. A split that ends again, after a failure, notes it again.
     """
 
     def __init__(self, stop: Path, rate_per_second: float) -> None:
@@ -160,7 +161,12 @@ class _TickerReader(SourceReader):
         self._due_ms = self._clock.now_ms()
 
     def poll(self, limit: int) -> list[Any] | None:
-        if not self._splits or self._stop.exists():
+        if not self._splits:
+            return None
+        if self._stop.exists():
+            for split in self._splits:
+                number = split["next"] % split["step"]
+                _end_of(self._stop, number, split["step"]).write_text(str(split["next"]))
             self._splits.clear()
             return None
         count = min(limit, int((self._clock.now_ms() - self._due_ms) / self._pause_ms))
@@ -177,6 +183,23 @@ class _TickerReader(SourceReader):
         return [dict(split) for split in self._splits]
 
 
+def _end_of(stop: Path, split: int | str, splits: int | str) -> Path:
+    """Where a split of the `Ticker` that ends with `stop` notes how far it came."""
+    return stop.with_name(f"{stop.name}-{split}-of-{splits}")
+
+
+def ticked(stop: Path) -> set[int]:
+    """The numbers that the `Ticker` of a job made that has finished."""
+    notes = list(stop.parent.glob(_end_of(stop, "*", "*").name))
+    splits = len(notes)
+    assert splits and all(note.name.endswith(f"-of-{splits}") for note in notes), "all have ended"
+    return {
+        number
+        for split in range(splits)
+        for number in range(split, int(_end_of(stop, split, splits).read_text()), splits)
+    }
+
+
 # --- what came out ----------------------------------------------------------------------------
 
 
@@ -186,46 +209,38 @@ def visible_lines(folder: Path) -> list[str]:
     return [line for path in files for line in path.read_text().splitlines()]
 
 
-def check_counts(counted: Iterable[tuple[int, int, int]], parallelism: int) -> int:
-    """Every number from the source once, every count of every key once; how many there were.
+def check_counts(counted: Iterable[tuple[int, int, int]], made: Collection[int]) -> None:
+    """Every number that the source made once, and nothing else; every count of every key once.
 
-    `counted` are records of `Count` over a source whose subtask i of `parallelism` makes the
-    numbers i, i + parallelism, ... without a gap.
+    `counted` are records of `Count`, and `made` the numbers of the source, each once.
     """
     records = [tuple(map(int, record)) for record in counted]
     numbers = Counter(number for _, _, number in records)
     assert not [number for number, times in numbers.items() if times > 1], "counted twice"
-    for subtask in range(parallelism):
-        own = [number for number in numbers if number % parallelism == subtask]
-        assert len(own) == max(own, default=subtask - parallelism) // parallelism + 1, "left out"
+    assert not sorted(set(made) - set(numbers)), "left out"
+    assert not sorted(set(numbers) - set(made)), "never made"
     by_key: dict[int, list[int]] = {}
     for key, count, number in records:
         assert key == key_of(number)
         by_key.setdefault(key, []).append(count)
     for key, counts in by_key.items():
         assert sorted(counts) == list(range(1, len(counts) + 1)), f"the counts of key {key}"
-    return len(records)
 
 
-def check_output(folder: Path, parallelism: int) -> int:
+def check_output(folder: Path, made: Collection[int]) -> None:
     """`check_counts` on the files of a sink whose job has finished: all of them are visible."""
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
-    return check_counts((line.split() for line in visible_lines(folder)), parallelism)
+    check_counts((line.split() for line in visible_lines(folder)), made)
+
+
+def check_ticks(folder: Path, stop: Path) -> int:
+    """`check_output` of a job whose source is the `Ticker` that ended with `stop`; its records."""
+    made = ticked(stop)
+    check_output(folder, made)
+    return len(made)
 
 
 # --- looking at jobs and processes ------------------------------------------------------------
-
-
-def until(condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
-    """Wait until `condition()` is true; what it returned."""
-    deadline = time.monotonic() + timeout
-    while True:
-        result = condition()
-        if result:
-            return result
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout:g} s: {what}")
-        time.sleep(0.02)
 
 
 def running(job: JobClient, attempt: int = 1, checkpoints: int = 0) -> Progress:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import queue
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import psutil
+from patience import PATIENCE, until
 
 from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
-
-TIMEOUT = 60.0
 
 
 class Launched:
@@ -36,28 +34,18 @@ class Launched:
     def reports(self) -> list[dict[str, Any]]:
         """What the slots reported, in the order of slots, once all have."""
         files = [self._folder / f"slot-{slot}" for slot in range(self._slots)]
-        eventually(lambda: all(file.exists() for file in files), "all slots run")
+        until(lambda: all(file.exists() for file in files), "all slots run")
         return [json.loads(file.read_text()) for file in files]
 
     def pids(self) -> list[int]:
         return [report["pid"] for report in self.reports()]
 
-    def end(self, timeout: float = TIMEOUT) -> BaseException | None:
+    def end(self) -> BaseException | None:
         """What `on_end` was called with."""
-        return self._ends.get(timeout=timeout)
+        return self._ends.get(timeout=PATIENCE)
 
     def ends_again(self) -> bool:
         return not self._ends.empty()
-
-
-def eventually(condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> float:
-    """Wait until `condition` holds; how many seconds that took."""
-    start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > timeout:
-            raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(0.02)
-    return time.monotonic() - start
 
 
 def gone(pids: Iterable[int]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from pyspark.sql import SparkSession
 
 from penstock.spark.session import session_for
@@ -55,7 +56,7 @@ def run_driver(start_driver: RunDriver) -> Callable[..., tuple[str, str]]:
 
     def run(program: str, *args: str) -> tuple[str, str]:
         process = start_driver(program, *args)
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, f"driver failed:\n{out}\n{err}"
         return out, err
 

@@ -7,8 +7,6 @@ import os
 import threading
 from typing import Any
 
-import pytest
-
 from penstock.common import Time
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 
@@ -22,7 +20,6 @@ class Where(AsyncFunction):
         return [(*value, (os.getpid(), loop, threading.get_ident()))]
 
 
-@pytest.mark.timeout(120)
 def test_one_event_loop_per_slot(session: object) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     stream = env.from_collection([(n,) for n in range(40)]).rebalance()

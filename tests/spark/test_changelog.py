@@ -15,7 +15,7 @@ from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSink
 
-pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.usefixtures("session")
 
 RECORDS = 6_000
 
@@ -44,5 +44,5 @@ def test_a_job_goes_on_from_what_was_logged(tmp_path: Path, backend: str) -> Non
         time.sleep(0.1)
     client.get_job_execution_result().result()
     assert (tmp_path / "raised").exists()
-    assert check_output(tmp_path / "out", parallelism=2) == RECORDS
+    check_output(tmp_path / "out", range(RECORDS))
     assert pieces, "checkpoints refer to pieces of the changelog"

@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from job_parts import environment, running, until, visible_lines
+from job_parts import environment, running, visible_lines
+from patience import PATIENCE, until
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.file_system import (
@@ -19,7 +20,7 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
 )
 
-pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.usefixtures("session")
 
 
 def test_a_socket_is_read_until_the_server_closes() -> None:
@@ -67,5 +68,5 @@ def test_a_watched_folder_after_a_slot_was_killed(tmp_path: Path) -> None:
         until(lambda: len(visible_lines(out)) >= 1100, "a file that came later is read")
         assert job.progress().restarts == 1  # type: ignore[attr-defined]
     finally:
-        job.cancel().result(timeout=30)
+        job.cancel().result(timeout=PATIENCE)
     assert sorted(map(int, visible_lines(out))) == list(range(1100))

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clusters import one_at_a_time
 from pyspark.sql import SparkSession
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobFailedError
 
-pytestmark = pytest.mark.timeout(300)
-
 PROGRAM = """
 import sys
 from pathlib import Path
+from clusters import EXECUTORS
 from penstock.common import Configuration
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 
@@ -44,9 +44,9 @@ class Look(MapFunction):
 
 
 def results(version):
-    env = StreamExecutionEnvironment.get_execution_environment(
-        Configuration.from_dict({"spark.master": sys.argv[1], "penstock.progress": "off"})
-    )
+    settings = {**EXECUTORS, "spark.master": sys.argv[1], "penstock.progress": "off"}
+    configuration = Configuration.from_dict(settings)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
     folder = Path(sys.argv[2])
     (folder / "shipped_module.py").write_text(f"NAME = {version!r}")
     env.add_python_file(str(folder / "shipped_module.py"))
@@ -100,7 +100,13 @@ def write_wheel(path: Path) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-@pytest.mark.parametrize("master", ["local[4]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local[4]",
+        pytest.param("local-cluster[2,1,1024]", marks=[pytest.mark.full, one_at_a_time]),
+    ],
+)
 def test_slots_have_the_files_of_their_job_and_no_other(
     master: str, files: Path, run_driver: Callable[..., tuple[str, str]]
 ) -> None:

@@ -12,7 +12,6 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.event_programs import KINDS, EventCase
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_every_kind_of_program(session: object, parallelism: int) -> None:
     for kind in KINDS:

@@ -8,14 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import xml.dom.minidom
 from pathlib import Path
 
 import psutil
-import pytest
 from job_parts import is_slot
-from slot_driver import eventually, gone
+from patience import PATIENCE, until
+from slot_driver import gone
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -25,14 +24,13 @@ def run(name: str) -> list[str]:
         [sys.executable, str(EXAMPLES / name)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.splitlines()
 
 
-@pytest.mark.timeout(150)
 def test_the_fraud_counter_trips_for_the_busy_card() -> None:
     alarms = [line.partition("> ")[2] for line in run("fraud_counter.py")]
     assert set(alarms) == {"card-00: more than 10 payments within a minute"}
@@ -41,7 +39,6 @@ def test_the_fraud_counter_trips_for_the_busy_card() -> None:
     assert 1 <= len(alarms) <= 3
 
 
-@pytest.mark.timeout(150)
 def test_rules_take_effect_while_the_job_runs() -> None:
     refusals = [
         re.fullmatch(r"\d> (.+): (\d+) is above (\d+) .*", line)
@@ -54,23 +51,27 @@ def test_rules_take_effect_while_the_job_runs() -> None:
     assert all(int(found[2]) > int(found[3]) for found in refusals if found)
 
 
-@pytest.mark.timeout(150)
-def test_the_running_average_survives_a_kill() -> None:
+def test_the_running_average_survives_a_kill(tmp_path: Path) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    (tmp_path / "config.yaml").write_text(f"execution.checkpointing.dir: {checkpoints}\n")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(60)
+        server.settimeout(PATIENCE)
         arguments = ["127.0.0.1", str(server.getsockname()[1])]
         job = subprocess.Popen(
             [sys.executable, str(EXAMPLES / "running_average.py"), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PENSTOCK_CONF_DIR": str(tmp_path)},
         )
         assert job.stdout is not None
         try:
             line, _ = server.accept()
             line.sendall(b"a 10\nnonsense\n")
             assert job.stdout.readline().partition("> ")[2] == "a: 10 after 1\n"
-            time.sleep(2)  # several checkpoints, of which one at least has seen it
+            # Of two more checkpoints the second began when the line had been seen.
+            seen = _newest(checkpoints)
+            until(lambda: _newest(checkpoints) >= seen + 2, "two more checkpoints")
             slots = _slots(job.pid)
             assert len(slots) == 2
             os.kill(slots[-1], signal.SIGKILL)
@@ -79,11 +80,17 @@ def test_the_running_average_survives_a_kill() -> None:
             assert job.stdout.readline().partition("> ")[2] == "a: 15 after 2\n"
             children = [p.pid for p in psutil.Process(job.pid).children(True)]
             job.send_signal(signal.SIGINT)
-            job.wait(30)
-            eventually(lambda: gone(children), "all is gone")
+            job.wait(PATIENCE)
+            until(lambda: gone(children), "all is gone")
         finally:
             job.kill()
             job.wait()
+
+
+def _newest(checkpoints: Path) -> int:
+    """The number of the newest checkpoint; 0 if there is none."""
+    manifests = checkpoints.glob("*/chk-*/_metadata")
+    return max((int(path.parent.name[4:]) for path in manifests), default=0)
 
 
 def _slots(driver: int) -> list[int]:
@@ -93,14 +100,13 @@ def _slots(driver: int) -> list[int]:
     return [worker.pid for worker in workers if is_slot(worker.pid)]
 
 
-@pytest.mark.timeout(200)
 def test_the_demo_ends_exact_and_draws_its_result(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "penstock.demo"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -33,13 +33,11 @@ def killed(
     return found
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("session")
 def test_the_fraud_counter(tmp_path: Path) -> None:
     assert Counter(killed(fraud, tmp_path / "checkpoints")) == expected_alarms()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("session")
 def test_rules_on_the_side(tmp_path: Path) -> None:
     check_refusals(killed(refused, tmp_path / "checkpoints"))

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 import slot_entries
+from clusters import one_at_a_time
+from patience import until
 from pyspark.sql import SparkSession
-from slot_driver import Launched, eventually, gone
+from slot_driver import Launched, gone
 
 from penstock.errors import NotEnoughSlotsError, SparkLaunchError
 from penstock.spark.capacity import Capacity, wait_for_slots
@@ -45,37 +47,37 @@ def test_cancel_ends_the_slots(launcher: SparkLauncher, tmp_path: Path) -> None:
     pids = launched.pids()
     launched.handle.cancel()
     launched.handle.cancel()
-    error = launched.end(timeout=4)
+    error = launched.end()
     assert isinstance(error, SparkLaunchError)
     assert "cancelled" in str(error)
-    eventually(lambda: gone(pids), "cancelled slots are gone", timeout=6)
+    until(lambda: gone(pids), "cancelled slots are gone")
     assert not launched.ends_again()
 
 
 def test_cancel_before_spark_has_seen_the_job(launcher: SparkLauncher, tmp_path: Path) -> None:
     launched = Launched(launcher, slot_entries.stay, tmp_path)
     launched.handle.cancel()
-    assert isinstance(launched.end(timeout=10), SparkLaunchError)
+    assert isinstance(launched.end(), SparkLaunchError)
 
 
 def test_a_killed_slot_ends_the_launch(launcher: SparkLauncher, tmp_path: Path) -> None:
     launched = Launched(launcher, slot_entries.stay, tmp_path)
     pids = launched.pids()
     os.kill(pids[0], signal.SIGKILL)
-    error = launched.end(timeout=4)
+    error = launched.end()
     assert isinstance(error, SparkLaunchError)
     assert str(error) == "a slot's process died"
-    eventually(lambda: gone(pids), "the siblings are gone", timeout=6)
+    until(lambda: gone(pids), "the siblings are gone")
 
 
 def test_an_exception_ends_the_launch(launcher: SparkLauncher, tmp_path: Path) -> None:
     launched = Launched(launcher, slot_entries.fail_in_slot_1, tmp_path)
     pids = launched.pids()
-    error = launched.end(timeout=4)
+    error = launched.end()
     assert str(error) == "slot 1 failed with ValueError: bad record on two lines"
     assert isinstance(error, SparkLaunchError)
     assert error.__cause__ is not None
-    eventually(lambda: gone(pids), "the siblings are gone", timeout=6)
+    until(lambda: gone(pids), "the siblings are gone")
 
 
 def test_a_slot_dies_with_its_parent(launcher: SparkLauncher, tmp_path: Path) -> None:
@@ -83,8 +85,8 @@ def test_a_slot_dies_with_its_parent(launcher: SparkLauncher, tmp_path: Path) ->
     pids = launched.pids()
     daemon = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(daemon, signal.SIGKILL)
-    eventually(lambda: gone(pids), "the slots of a dead daemon are gone", timeout=4)
-    assert isinstance(launched.end(timeout=10), SparkLaunchError)
+    until(lambda: gone(pids), "the slots of a dead daemon are gone")
+    assert isinstance(launched.end(), SparkLaunchError)
 
 
 def test_launches_and_spark_jobs_beside_each_other(
@@ -98,12 +100,12 @@ def test_launches_and_spark_jobs_beside_each_other(
 
     first.handle.cancel()
     first.end()
-    eventually(lambda: gone(first_pids), "the first launch is gone")
+    until(lambda: gone(first_pids), "the first launch is gone")
     assert not any(gone([pid]) for pid in second_pids), "the second launch runs on"
     assert session.sparkContext.parallelize([1, 2], 2).map(lambda x: x + 1).sum() == 5
     second.handle.cancel()
     second.end()
-    eventually(lambda: gone(second_pids), "the second launch is gone")
+    until(lambda: gone(second_pids), "the second launch is gone")
 
 
 def test_too_few_cores_are_named_at_once(launcher: SparkLauncher) -> None:
@@ -120,18 +122,21 @@ _LOCAL_CLUSTER = """
 import shutil, sys
 from pathlib import Path
 import pyspark, slot_entries
-from slot_driver import Launched, eventually, gone
+from clusters import local_cluster
+from patience import until
+from slot_driver import Launched, gone
 from penstock.spark.launcher import SparkLauncher
 from penstock.spark.session import session_for
 
-session = session_for("local-cluster[2,2,1024]", "test", {})
+settings = local_cluster(2, 2)
+session = session_for(settings["spark.master"], "test", settings)
 launcher = SparkLauncher(session)
 launcher.check_capacity(4)
 launched = Launched(launcher, slot_entries.stay, Path(sys.argv[1]), slots=4)
 pids = launched.pids()
 launched.handle.cancel()
 launched.end()
-eventually(lambda: gone(pids), "slots are gone")
+until(lambda: gone(pids), "slots are gone")
 print(len(set(pids)), launched.reports()[0]["host"])
 app = session.sparkContext.applicationId
 session.stop()
@@ -139,6 +144,8 @@ shutil.rmtree(Path(pyspark.__file__).parent / "work" / app, ignore_errors=True)
 """
 
 
+@one_at_a_time
+@pytest.mark.full
 def test_local_cluster(run_driver, tmp_path: Path) -> None:
     out, err = run_driver(_LOCAL_CLUSTER, str(tmp_path / "slots"))
     assert out.split() == ["4", "127.0.0.1"]
@@ -149,7 +156,8 @@ _QUIET = """
 import os, sys
 from pathlib import Path
 import slot_entries
-from slot_driver import Launched, eventually, gone
+from patience import until
+from slot_driver import Launched, gone
 from penstock.spark.launcher import SparkLauncher
 from penstock.spark.session import session_for
 
@@ -164,7 +172,7 @@ for what in ("cancel", "kill", "raise"):
     if what == "kill":
         os.kill(pids[0], 9)
     launched.end()
-    eventually(lambda: gone(pids), "slots are gone")
+    until(lambda: gone(pids), "slots are gone")
 """
 
 
@@ -197,7 +205,7 @@ def test_slots_die_with_the_driver(start_driver, tmp_path: Path) -> None:
     assert len(pids) == 2
     assert not gone(pids)
     driver.kill()
-    eventually(lambda: gone(pids), "slots of a killed driver are gone", timeout=6)
+    until(lambda: gone(pids), "slots of a killed driver are gone")
 
 
 class FakeTime:
@@ -258,7 +266,7 @@ def test_gives_up_on_capacity(
 
 def test_no_thread_is_left_in_the_driver(launcher: SparkLauncher, tmp_path: Path) -> None:
     assert Launched(launcher, slot_entries.report, tmp_path).end() is None
-    eventually(
+    until(
         lambda: not [t for t in threading.enumerate() if t.name.startswith("penstock-job")],
         "the launch's threads have ended",
     )

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from clusters import local_cluster, one_at_a_time
 from planned_driver import PlannedDriver
 
-CLUSTER = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m"}
 
-
-@pytest.mark.timeout(900)
+@one_at_a_time
+@pytest.mark.full
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
     acts = ["rescale 2", "rescale 3", "rescale 1"]
     files = {"state.backend.rocksdb.checkpoint.files-from": "0"}
-    settings = {**CLUSTER, "state.backend.type": backend, **files}
+    settings = {**local_cluster(2, 2), "state.backend.type": backend, **files}
     with PlannedDriver(tmp_path, 1, acts, **settings) as driver:
         now = driver.wait_for(lambda now: len(now.get("widths", ())) == 4, "three changes")
         assert now["widths"] == [1, 2, 3, 1], "slots before and after each"
@@ -24,7 +25,6 @@ def test_from_one_to_two_to_three_to_one(tmp_path: Path, backend: str) -> None:
         assert driver.finish()["records"] > 500
 
 
-@pytest.mark.timeout(600)
 def test_too_few_cores_are_no_harm(tmp_path: Path) -> None:
     settings = {"spark.master": "local[2]"}
     with PlannedDriver(tmp_path, 1, ["rescale 3"], **settings) as driver:

@@ -13,7 +13,7 @@ from penstock.common import Accumulator, IntCounter, WatermarkStrategy
 from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 
-pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.usefixtures("session")
 
 # Functions of this module travel by value: slots cannot import a test module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -10,8 +10,10 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from patience import PATIENCE
 
-pytestmark = pytest.mark.timeout(300)
+# The notebook is run once, by one process.
+pytestmark = pytest.mark.xdist_group("notebook")
 
 BUILD = """
 from penstock.common import WatermarkStrategy
@@ -50,7 +52,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(spark)}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     resources = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=180, kernel_name="python3", resources=resources)
+    client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=resources)
     executed = client.execute(env=environment)
     Path(folder, "executed.ipynb").write_text(nbformat.writes(executed))
     return list(executed.cells)

@@ -25,7 +25,6 @@ def blocks() -> list[pytest.ParameterSet]:
     return found
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("code", blocks())
 def test_it_runs(
     code: str, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from clusters import one_at_a_time
+
+pytestmark = [pytest.mark.full, one_at_a_time]
 
 _PROGRAM = """
-import sys
+from clusters import local_cluster
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -22,8 +25,8 @@ def divide(pair):
     return 100 // pair[1]
 
 
-settings = {"spark.master": "local-cluster[2,1,1024]", "spark.executor.memory": "512m"}
-env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+settings = Configuration.from_dict(local_cluster(2, 1))
+env = StreamExecutionEnvironment.get_execution_environment(settings)
 env.set_parallelism(2)
 numbers = env.from_collection([("a", 5), ("b", 0), ("c", 2)])
 numbers.rebalance().filter(lambda pair: True).map(divide).name("Shares").map(str).print()
@@ -33,8 +36,6 @@ env.execute()
 _WORDS_OF_THE_MACHINERY = ("py4j", "Py4J", "zmq", "ZeroMQ", "barrier", "java.", "org.apache")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_the_users_frames_come_first(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(_PROGRAM)
@@ -45,7 +46,7 @@ def test_the_users_frames_come_first(tmp_path: Path) -> None:
         text=True,
         timeout=200,
         check=False,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        env={**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     for folder in set(_work()) - before:
         # Where local-cluster puts its executors' logs.

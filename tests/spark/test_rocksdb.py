@@ -11,7 +11,7 @@ from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSink
 
-pytestmark = [pytest.mark.usefixtures("session"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.usefixtures("session")
 
 RECORDS = 6_000
 
@@ -33,5 +33,5 @@ def test_counts_survive_a_failure_with_hardly_any_memory(tmp_path: Path, files_f
     counted.map(as_line).sink_to(FileSink.for_row_format(str(out)).build())
     env.execute("counts")
     assert (tmp_path / "raised").exists()
-    assert check_output(out, parallelism=2) == RECORDS
+    check_output(out, range(RECORDS))
     assert list(databases.iterdir()) == [], "databases end with their slots' work"

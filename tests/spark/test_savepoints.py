@@ -64,7 +64,6 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(600)
 def test_stopped_from_another_terminal_and_on_at_another_parallelism(
     tmp_path: Path, command: Callable[..., list[str]], surroundings: dict[str, str]
 ) -> None:

@@ -49,7 +49,8 @@ import os, sys
 from pathlib import Path
 import slot_entries
 from pyspark.sql import SparkSession
-from slot_driver import Launched, eventually, gone
+from patience import until
+from slot_driver import Launched, gone
 from penstock.spark.launcher import SparkLauncher
 from penstock.spark.session import session_for
 
@@ -63,8 +64,8 @@ assert sorted(mine.sparkContext.getConf().getAll()) == before
 launched = Launched(SparkLauncher(session), slot_entries.stay, Path(sys.argv[1]))
 pids = launched.pids()
 os.kill(pids[0], 9)
-print(launched.end(timeout=8))
-eventually(lambda: gone(pids), "slots are gone", timeout=8)
+print(launched.end())
+until(lambda: gone(pids), "slots are gone")
 """
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from slot_driver import eventually, gone
+from patience import PATIENCE, until
+from slot_driver import gone
 
 from penstock.testing.spark_cluster import StandaloneCluster, standalone_cluster
+
+pytestmark = pytest.mark.full
 
 _DRIVER = """
 import sys
 from pathlib import Path
 import slot_entries
+from clusters import EXECUTORS
 from slot_driver import Launched
 from penstock.spark.launcher import SparkLauncher
 from penstock.spark.session import session_for
 
-launcher = SparkLauncher(session_for(sys.argv[1], "test", {"spark.executor.memory": "512m"}))
+launcher = SparkLauncher(session_for(sys.argv[1], "test", EXECUTORS))
 launcher.check_capacity(4)
 launched = Launched(launcher, slot_entries.stay, Path(sys.argv[2]), slots=4)
 print(*launched.pids(), flush=True)
@@ -28,8 +32,6 @@ print(again.end(), flush=True)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_lost_worker_ends_the_launch(start_driver, tmp_path: Path) -> None:
     cluster: StandaloneCluster
     with standalone_cluster(workers=2, cores=2) as cluster:
@@ -41,9 +43,9 @@ def test_a_lost_worker_ends_the_launch(start_driver, tmp_path: Path) -> None:
 
         cluster.kill_worker(0)
         assert driver.stdout.readline().strip() == "an executor was lost"
-        eventually(lambda: gone(pids), "all slots are gone", timeout=8)
+        until(lambda: gone(pids), "all slots are gone")
         assert driver.stdout.readline().strip() == "None", "the other worker takes new slots"
-        _, err = driver.communicate(timeout=60)
+        _, err = driver.communicate(timeout=PATIENCE)
         started = [cluster.master_pid, *cluster.worker_pids, *executors]
-    eventually(lambda: gone(started), "the cluster is gone", timeout=8)
+    until(lambda: gone(started), "the cluster is gone")
     assert len(err.splitlines()) <= 2, err

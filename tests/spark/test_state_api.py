@@ -84,7 +84,6 @@ def values(frame: DataFrame) -> dict[Any, Any]:
     return {row.key: row.value for row in frame.collect()}
 
 
-@pytest.mark.timeout(300)
 def test_a_job_begins_with_state_from_a_data_frame(session: SparkSession, tmp_path: Path) -> None:
     history = session.range(0, KEYS, 1, 1).selectExpr("concat('k', id) as key", "100 * id as value")
     last = session.createDataFrame([("k0", [1, 2]), ("k1", None)], "key string, value array<long>")
@@ -100,7 +99,6 @@ def test_a_job_begins_with_state_from_a_data_frame(session: SparkSession, tmp_pa
     }
 
 
-@pytest.mark.timeout(300)
 def test_a_savepoint_says_what_the_output_said_and_is_repaired(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -154,7 +152,6 @@ def test_a_savepoint_says_what_the_output_said_and_is_repaired(
     }
 
 
-@pytest.mark.timeout(300)
 def test_operator_and_broadcast_state_from_data_frames(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -215,7 +212,6 @@ PAYMENT = Types.ROW_NAMED(
 )
 
 
-@pytest.mark.timeout(300)
 def test_every_type_there_and_back(session: SparkSession, tmp_path: Path) -> None:
     """Read, written as it was read, read again: the same, as DataFrames and as Python's values."""
     row = Row(
@@ -278,7 +274,6 @@ def test_every_type_there_and_back(session: SparkSession, tmp_path: Path) -> Non
     assert Lookup(catalog, "all", info).find('["m", 1]') == {"p": row}
 
 
-@pytest.mark.timeout(300)
 def test_mistakes_are_said_in_one_line(session: SparkSession, tmp_path: Path) -> None:
     twice = session.createDataFrame([("a", 1), ("a", 2)], "key string, value long")
     writer = SavepointWriter.new_savepoint().with_keyed_state("count", COUNT, twice)
@@ -299,7 +294,6 @@ def test_mistakes_are_said_in_one_line(session: SparkSession, tmp_path: Path) ->
         writer.remove_operator("count")
 
 
-@pytest.mark.timeout(300)
 def test_operators_and_states_are_removed_and_added(session: SparkSession, tmp_path: Path) -> None:
     frame = session.createDataFrame([("a", 1)], "key string, value long")
     other = ValueStateDescriptor("other", Types.LONG())
@@ -328,7 +322,6 @@ def test_operators_and_states_are_removed_and_added(session: SparkSession, tmp_p
     assert {o.uid: o.parallelism for o in changed.operators()} == {"one": 2, "three": 1}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("files_from", ["8 mb", "0"], ids=["entries", "files"])
 def test_a_retained_checkpoint_becomes_a_savepoint_for_any_backend(
     session: SparkSession, tmp_path: Path, files_from: str

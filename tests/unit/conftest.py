@@ -9,7 +9,6 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
-from hypothesis import settings as hypothesis_settings
 
 from penstock.common.clock import SystemClock
 from penstock.common.settings import RuntimeSettings, StateSettings
@@ -36,11 +35,8 @@ from penstock.state.choice import make_backend
 
 # Tests import the modules beside this file by name.
 sys.path.insert(0, str(Path(__file__).parent))
-
-# On a busy machine an example may take long without anything being wrong.
-hypothesis_settings.register_profile("no deadline", deadline=None)
-hypothesis_settings.load_profile("no deadline")
-
+# Those of Kafka have parts in common with tests that need a real broker.
+sys.path.append(str(Path(__file__).parents[1] / "integration"))
 
 BACKENDS = {
     "hashmap": StateSettings(),
@@ -252,6 +248,14 @@ class Cluster:
 @pytest.fixture
 def clock():
     return Clock()
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    """A Kafka cluster without a server."""
+    from kafka_mock import MockCluster
+
+    return MockCluster()
 
 
 @pytest.fixture

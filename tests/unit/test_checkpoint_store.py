@@ -12,6 +12,7 @@ from penstock.checkpoint.store import CheckpointStore
 from penstock.common import filesystem
 from penstock.common.filesystem import MemoryFileSystem
 from penstock.errors import CheckpointDirectoryError, StorageError
+from penstock.jobmanager.endings import discard_all_but
 
 
 class Flaky(MemoryFileSystem):
@@ -110,6 +111,14 @@ def test_the_race_has_one_winner(tmp_path, memory, where):
 
 
 # --- the newest -------------------------------------------------------------------------------
+
+
+def test_ids_begin_above_every_one_that_was_used_whatever_became_of_it(store):
+    assert store.first_id() == 1
+    store.abandon(3)
+    assert store.first_id() == 4
+    store.claim().note_start(7)
+    assert store.first_id() == 8
 
 
 def test_the_newest_is_the_highest_number_and_not_the_last_by_name(store):
@@ -218,8 +227,26 @@ def test_preparing_leaves_nothing_behind(tmp_path):
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
-def test_preparing_after_a_crash_in_the_middle_of_it(store, memory):
-    memory.create("/base/job-1/taskowned/.probe", b"")
+def test_storage_that_replaces_files_is_refused(store, memory, monkeypatch):
+    def replaces(path, *parts):
+        memory.files[path] = b"".join(parts)
+        return True
+
+    monkeypatch.setattr(memory, "create", replaces)
+    with pytest.raises(CheckpointDirectoryError, match="would overwrite each other's checkpoints"):
+        store.prepare()
+    assert memory.files == {}
+
+
+def test_two_drivers_may_prepare_at_once(store, memory, monkeypatch):
+    create = memory.create
+
+    def beside_another(path, *parts):
+        monkeypatch.setattr(memory, "create", create)
+        store.prepare()
+        return create(path, *parts)
+
+    monkeypatch.setattr(memory, "create", beside_another)
     store.prepare()
     assert memory.files == {}
 
@@ -231,3 +258,31 @@ def test_a_directory_that_cannot_be_used_names_itself_and_the_key(tmp_path):
         CheckpointStore(directory, "job").prepare()
     assert str(refused.value).startswith(f"checkpoint directory {directory} cannot be used: ")
     assert str(refused.value).endswith("choose another with execution.checkpointing.dir")
+
+
+# --- when the job has ended -------------------------------------------------------------------
+
+
+def test_the_newest_checkpoints_are_left_when_a_job_ends(store, memory):
+    shared, old, new = (segment(store, name) for name in ("1-1-0-a", "1-2-0-a", "1-3-0-a"))
+    for checkpoint, handles in ((1, (shared,)), (2, (shared, old)), (3, (shared, new))):
+        assert store.complete(metadata(checkpoint, *handles))
+    discard_all_but(store, 1, newest=3)
+    assert store.whole() == [3]
+    assert sorted(memory.files) == [
+        METADATA.format(3),
+        "/base/job-1/shared/1-1-0-a",
+        "/base/job-1/shared/1-3-0-a",
+    ]
+
+
+def test_a_checkpoint_is_left_when_only_damaged_ones_are_newer(store, memory):
+    for checkpoint in (1, 2, 3):
+        handle = segment(store, f"1-{checkpoint}-0-a")
+        assert store.complete(metadata(checkpoint, handle))
+    memory.files["/base/job-1/shared/1-3-0-a"] = b"torn"
+    [usable, damaged] = [store.newest()[0].checkpoint, store.newest()[1]]
+    assert usable == 2 and len(damaged) == 1
+    discard_all_but(store, 1, usable)
+    assert store.ids() == [2, 3]
+    assert store.whole() == [2]

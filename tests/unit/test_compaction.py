@@ -36,6 +36,9 @@ GROUPS = range(128)
         ([1000, 4, 1, 1, 1, 1], range(2, 6)),
         ([10, 4, 4, 4], range(4)),
         ([10, 20], None),
+        # Each is larger than four times what follows it: only their number asks for a merge.
+        ([8**n for n in range(15, 0, -1)], None),
+        ([8**n for n in range(16, 0, -1)], range(12, 16)),
     ],
 )
 def test_neighbours_of_one_size_are_merged(sizes, expected):

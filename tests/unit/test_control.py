@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
+import zmq
+from patience import PATIENCE
+from zmq.utils.monitor import recv_monitor_message
 
+from penstock.network import control
 from penstock.network.control import ControlClient, ControlServer
 from penstock.network.curve import new_keys
-from penstock.network.messages import Heartbeat, Register, Running
+from penstock.network.messages import Heartbeat, Leave, Register, Running
 from penstock.network.wakeup import Wakeup
 
-PATIENCE = 10.0
 HOUR_MS = 3_600_000
-"""A client that hears nothing for its timeout ends the process: never let that happen here."""
 
 
 @pytest.fixture
@@ -25,15 +28,28 @@ def server():
 
 
 @pytest.fixture
-def connect(server):
-    """Starts clients and closes them at the end."""
+def exits(monkeypatch):
+    """The exit codes of slots that end themselves; their control threads end in their place."""
+    codes = []
+
+    def leave(code):
+        codes.append(code)
+        raise SystemExit
+
+    monkeypatch.setattr(control.os, "_exit", leave)
+    return codes
+
+
+@pytest.fixture
+def connect(server, exits):
+    """Starts clients and closes them at the end, before `exits` and `clock` are as usual again."""
     clients = []
 
-    def start(identity, keys=None, interval_ms=HOUR_MS):
+    def start(identity, keys=None, interval_ms=HOUR_MS, timeout_ms=HOUR_MS):
         keys = keys or (server.client_public, server.client_secret, server.public)
         wakeup = Wakeup()
         client = ControlClient(server.address, identity, keys, wakeup)
-        client.start(lambda: Heartbeat(1, identity[1], 0), interval_ms, HOUR_MS)
+        client.start(lambda: Heartbeat(1, identity[1], 0), interval_ms, timeout_ms)
         clients.append((client, wakeup))
         return client
 
@@ -43,12 +59,41 @@ def connect(server):
         wakeup.close()
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of both ends, in seconds, set by hand."""
+    hands = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(control, "time", SimpleNamespace(monotonic=lambda: hands.now))
+    return hands
+
+
+ENDS_ITSELF = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning",
+)
+"""For a test in which a control thread ends as `exits` says."""
+
+
+def until(condition):
+    """What `condition` returns when it is true, or at last."""
+    deadline = time.monotonic() + PATIENCE
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return result
+
+
 def serve(server, done):
     """What arrives at the server until `done` says that it is enough."""
     arrived, deadline = [], time.monotonic() + PATIENCE
     while not done(arrived) and time.monotonic() < deadline:
         arrived.extend(server.wait(50))
     return arrived
+
+
+def go_round(server, client):
+    """Let the control thread of a slot go once through all that it does, and begin anew."""
+    for n in range(2):
+        client.send(Running(n, 0))
+        serve(server, no_beats)
 
 
 def no_beats(arrived):
@@ -87,19 +132,83 @@ def test_functions_travel_by_value(server, connect):
     assert function() == 42
 
 
-def test_heartbeats_come_by_themselves_and_are_answered(server, connect):
-    client = connect((1, 5), interval_ms=20)
+def test_heartbeats_come_by_themselves(server, connect):
+    """Also while the slot's loop is in user code: nobody calls `received`."""
+    connect((1, 5), interval_ms=20)
     beats = serve(server, lambda found: len(found) >= 5)
     assert all(beat == (1, Heartbeat(1, 5, 0)) for beat in beats)
     assert len(beats) >= 5
+
+
+def test_there_is_one_heartbeat_in_an_interval(server, connect):
+    client = connect((1, 0))
+    arrived = []
+    for n in range(20):
+        client.send(Running(n, 0))
+        arrived += serve(server, no_beats)
+    assert len(no_beats(arrived)) == 20
+    assert [message for _, message in arrived if isinstance(message, Heartbeat)] == [
+        Heartbeat(1, 0, 0)
+    ]
+
+
+def test_a_slot_whose_heartbeats_are_answered_stays(server, connect, exits, clock):
+    client = connect((1, 0), interval_ms=10, timeout_ms=300)
+    for _ in range(60):
+        assert serve(server, bool) == [(1, Heartbeat(1, 0, 0))]
+        clock.now += 0.01
+    assert exits == []
     # The answers are signs of life, not messages.
     assert client.received() == []
 
 
-def test_heartbeats_do_not_wait_for_a_busy_loop(server, connect):
-    connect((1, 0), interval_ms=20)
-    # Nobody calls `received`: the slot's loop is in user code.
-    assert len(serve(server, lambda found: len(found) >= 10)) >= 10
+@ENDS_ITSELF
+def test_a_slot_that_hears_nothing_ends_itself(connect, exits):
+    connect((1, 0), interval_ms=20, timeout_ms=50)
+    assert until(lambda: exits) == [1]
+
+
+# --- leaving ----------------------------------------------------------------------------------
+
+
+def told_to_leave(server, client, leave):
+    """Send the message, and wait until the control thread has it."""
+    client.send(Register(1, 0, "host", 1))
+    serve(server, no_beats)
+    server.send(1, 0, leave)
+    assert until(lambda: not client._incoming.empty())
+
+
+def test_a_slot_that_leaves_still_has_heartbeats(server, connect):
+    client = connect((1, 0), interval_ms=20)
+    told_to_leave(server, client, Leave(grace_ms=HOUR_MS))
+    # Those that were under way at that time are not counted.
+    go_round(server, client)
+    assert len(serve(server, lambda found: len(found) >= 5)) >= 5
+
+
+@ENDS_ITSELF
+def test_a_loop_that_does_not_take_the_message_is_ended_after_the_notice(server, connect, exits):
+    """By the time itself: there is no heartbeat and no message by which it would wake up."""
+    client = connect((1, 0))
+    told_to_leave(server, client, Leave(grace_ms=HOUR_MS, notice_ms=100))
+    assert until(lambda: exits) == [1]
+
+
+@ENDS_ITSELF
+def test_a_loop_that_takes_the_message_has_all_of_the_grace(server, connect, exits, clock):
+    client, leave = connect((1, 0)), Leave(grace_ms=1_000_000, notice_ms=10_000)
+    told_to_leave(server, client, leave)
+    assert client.received() == [leave]
+    clock.now = 999
+    go_round(server, client)
+    assert exits == []
+    clock.now = 1_001
+    client.send(Running(1, 0))
+    assert until(lambda: exits) == [1]
+
+
+# --- strangers, ends --------------------------------------------------------------------------
 
 
 def test_a_message_to_nobody_is_lost_quietly(server):
@@ -108,10 +217,11 @@ def test_a_message_to_nobody_is_lost_quietly(server):
 
 
 def test_waking_the_server_ends_its_wait(server):
-    threading.Timer(0.05, server.wake).start()
-    started = time.monotonic()
-    server.wait(20_000)
-    assert time.monotonic() - started < 5
+    waiting = threading.Thread(target=server.wait, args=(HOUR_MS,), daemon=True)
+    waiting.start()
+    server.wake()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()
 
 
 def test_a_client_with_another_key_is_refused(server, connect):
@@ -125,21 +235,35 @@ def test_a_client_with_another_key_is_refused(server, connect):
 
 
 def test_a_client_that_trusts_another_server_does_not_connect(server, connect):
+    failed = server._router.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
     client = connect((1, 0), keys=(server.client_public, server.client_secret, new_keys()[0]))
     client.send(Register(1, 0, "host", 1))
-    deadline = time.monotonic() + 0.3
-    while time.monotonic() < deadline:
-        assert server.wait(20) == []
+    assert until(lambda: server.wait(20) or failed.poll(0)), "it tries to"
+    assert recv_monitor_message(failed)["event"] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    assert server.wait(20) == []
+    server._router.disable_monitor()
 
 
-def test_closing_sends_what_is_queued(server, connect):
+def test_closing_sends_what_is_queued(server, connect, monkeypatch):
+    """Also what was queued when the control thread had just sent all there was."""
+    drain, sent, go_on = control._drain, threading.Event(), threading.Event()
+
+    def held(socket):
+        sent.set()
+        go_on.wait(PATIENCE)
+        return drain(socket)
+
+    monkeypatch.setattr(control, "_drain", held)
     client = connect((1, 0))
-    client.send(Running(1, 0))
+    client.send(Running(-1, 0))
     serve(server, no_beats)
+    sent.wait(PATIENCE)
     for n in range(50):
         client.send(Running(n, 0))
     closing = threading.Thread(target=client.close)
     closing.start()
+    until(client._stop.is_set)
+    go_on.set()
     arrived = no_beats(serve(server, lambda found: len(no_beats(found)) >= 50))
     closing.join()
     assert [message for _, message in arrived] == [Running(n, 0) for n in range(50)]
@@ -153,10 +277,5 @@ def test_a_slot_launched_again_takes_its_place(server, connect):
     new.send(Running(2, 0))
     serve(server, no_beats)
     server.send(1, 0, "for the new one")
-    deadline = time.monotonic() + PATIENCE
-    arrived = []
-    while not arrived and time.monotonic() < deadline:
-        arrived = new.received()
-        time.sleep(0.01)
-    assert arrived == ["for the new one"]
+    assert until(new.received) == ["for the new one"]
     assert old.received() == []

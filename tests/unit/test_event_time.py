@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from penstock.checkpoint.handles import MAX_WATERMARK, MIN_WATERMARK
+from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.connectors.source import QueueEnumerator, Source, SourceReader
@@ -492,6 +493,111 @@ def test_a_clock_that_is_set_back_stops_no_watermark(cluster):
         running.clock.now += step
         running.run()
         assert task.metrics().watermark == latest - 1
+
+
+def let_pass(running, ms):
+    """Let time pass, and whatever is due meanwhile happen."""
+    for _ in range(ms // 200):
+        running.clock.now += 200
+        running.run()
+
+
+def test_an_operator_passes_on_that_its_input_is_idle(cluster):
+    """What is behind it does not wait for it, whether it ever had records or not."""
+    quiet, busy = Given(), Given()
+    idles = bounded(0).with_idleness(Duration.of_seconds(1))
+
+    def build(env):
+        middle = env.from_source(quiet, idles, "quiet").rebalance().map(lambda pair: pair)
+        both = middle.union(env.from_source(busy, bounded(0), "busy"))
+        both.key_by(lambda pair: pair[0]).process(See()).print()
+
+    running = cluster(build).run()
+    last = running.subtask(running.graph.job.vertices[-1].id)
+    busy.records = [("v", 100)]
+    busy.wake()
+    let_pass(running, 400)
+    assert last.metrics().watermark == MIN_WATERMARK, "not idle for long enough"
+    let_pass(running, 1_000)
+    assert last.metrics().watermark == 99
+    quiet.records = [("v", 300)]
+    quiet.wake()
+    busy.records = [("v", 500)]
+    busy.wake()
+    let_pass(running, 400)
+    assert last.metrics().watermark == 299, "it is waited for again"
+
+
+def test_a_channel_that_was_ahead_and_is_silent_since_a_restore_holds_nobody_up(cluster, tmp_path):
+    ahead, behind = Given(), Given()
+    store = CheckpointStore(str(tmp_path), "job")
+
+    def build(env):
+        first = env.from_source(ahead, bounded(0), "ahead")
+        both = first.union(env.from_source(behind, bounded(0), "behind"))
+        both.key_by(lambda pair: pair[0]).process(See()).print()
+
+    def watermark_of_the_last(running):
+        let_pass(running, 400)
+        return running.subtask(running.graph.job.vertices[-1].id).metrics().watermark
+
+    before = cluster(build, store=store).run()
+    for source, latest in ((ahead, 500), (behind, 100)):
+        source.records = [("v", latest)]
+        source.wake()
+    assert watermark_of_the_last(before) == 99
+    before.trigger(1)
+    before.run()
+
+    after = cluster(build, store=store, restored=before.snapshots(1)).run()
+    assert watermark_of_the_last(after) == 99
+    behind.records = [("v", 300)]
+    behind.wake()
+    assert watermark_of_the_last(after) == 299
+
+
+class Apart(Given):
+    """As `Given`, with two splits that are told apart: `records` has a list for each."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = {"a": [], "b": []}
+
+    def create_reader(self, context):
+        return ApartReader(self, context.wake)
+
+
+class ApartReader(GivenReader):
+    last = None
+
+    def poll(self, limit):
+        if not self.splits:
+            return None
+        for split, records in self.source.records.items():
+            if records:
+                self.last, self.source.records[split] = split, []
+                return records
+        return []
+
+    def split_of_last_poll(self):
+        return self.last
+
+    def active_splits(self):
+        return list(self.source.records)
+
+
+def test_the_slowest_split_of_a_reader_holds_the_watermark_until_it_ends(cluster):
+    source = Apart()
+    running = cluster(lambda env: env.from_source(source, bounded(0), "apart").print()).run()
+    (task,) = running.slots[0].subtasks.values()
+    source.records = {"a": [("a", 100)], "b": [("b", 500)]}
+    source.wake()
+    running.run()
+    let_pass(running, 200)
+    assert task.metrics().watermark == 99
+    del source.records["a"]
+    let_pass(running, 200)
+    assert task.metrics().watermark == 499
 
 
 class Pairs(Source):

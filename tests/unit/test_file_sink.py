@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -415,6 +416,20 @@ def test_buckets_by_time(place, pattern, zone, folder):
     place.sink = place.builder().with_bucket_assigner(assigner).build()
     place.committer().commit(place.write("a"))
     assert [path.is_file() for path in (place.path / folder).iterdir()] == [True]
+
+
+def test_buckets_without_a_zone_are_by_local_time(place, monkeypatch):
+    monkeypatch.setenv("TZ", "XYZ+5")  # POSIX: five hours behind UTC
+    time.tzset()
+    try:
+        place.clock.now = 1_700_000_000_000
+        assigner = BucketAssigner.date_time_bucket_assigner("yyyy-MM-dd--HH")
+        place.sink = place.builder().with_bucket_assigner(assigner).build()
+        place.committer().commit(place.write("a"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (place.path / "2023-11-14--17").is_dir()
 
 
 @pytest.mark.parametrize(("pattern", "zone"), [("yyyy-QQ", None), ("", None), ("yyyy", "Mars/X")])

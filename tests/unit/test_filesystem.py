@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 
 import pytest
@@ -190,6 +191,23 @@ def test_a_create_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, number
             LocalFileSystem().create(f"{tmp_path}/a", b"data")
     assert LocalFileSystem().list(str(tmp_path)) == []
     assert LocalFileSystem().create(f"{tmp_path}/a", b"data")
+
+
+def test_the_bytes_of_a_file_and_then_its_name_survive_a_power_cut(tmp_path, monkeypatch):
+    """They do when the file was synced, and then the folder with the file's name in it."""
+    synced = []
+
+    def fsync(descriptor):
+        status = os.fstat(descriptor)
+        folder = stat.S_ISDIR(status.st_mode)
+        synced.append(os.listdir(descriptor) if folder else status.st_size)
+
+    monkeypatch.setattr(filesystem.os, "fsync", fsync)
+    fs = LocalFileSystem()
+    fs.create(f"{tmp_path}/here/a", b"four")
+    assert synced == [4, ["a"]]
+    fs.rename(f"{tmp_path}/here/a", f"{tmp_path}/there/b")
+    assert synced[2:] == [["b"]]
 
 
 def test_a_full_disk_is_seen_while_appending(tmp_path, monkeypatch):

@@ -85,11 +85,20 @@ def test_a_record_that_cannot_be_pickled_is_named_as_such():
         dump_element([lambda: 1])
 
 
+def test_records_may_refer_to_each_other_and_to_themselves():
+    own = ["a"]
+    own.append(own)
+    first, second = load_element(dump_element([own, own]))
+    assert first is second
+    assert first[1] is first
+
+
 def test_a_buffer_beyond_the_limit_is_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 1000)
-    dump_element([b"x" * 900])
-    with pytest.raises(RecordError, match="larger than the limit of 1000; send a reference"):
-        dump_element([b"x" * 1000])
+    size = len(dump_element([b"x" * 1000]))
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", size)
+    dump_element([b"x" * 1000])
+    with pytest.raises(RecordError, match=f"larger than the limit of {size}; send a reference"):
+        dump_element([b"x" * 1001])
 
 
 # --- messages ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import MAX_WATERMARK
-from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
+from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark, WatermarkStatus
 from penstock.runtime.gate import InputGate
 from penstock.runtime.input_channel import InputChannel
 
@@ -126,6 +126,20 @@ def test_a_channel_that_ended_holds_no_watermark_back():
     gate.push(0, Watermark(10))
     gate.push(1, END)
     assert gate.drain() == [Watermark(10)]
+
+
+def test_the_channel_that_holds_the_watermark_back_is_the_slowest_that_is_open_and_active():
+    gate = Gate(4)
+    gate.push(0, Watermark(10))
+    gate.push(1, Watermark(20))
+    gate.push(2, Watermark(5), WatermarkStatus(True))
+    gate.push(3, Watermark(1), END)
+    gate.drain()
+    assert gate.gate.holding() is gate.channels[0]
+    gate.push(0, END)
+    gate.push(1, END)
+    gate.drain()
+    assert gate.gate.holding() is None
 
 
 def test_the_end_comes_once_and_last_behind_the_last_watermark():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from penstock.inspection.shapes import shape_of
 from penstock.state_api import SavepointWriter
 from penstock.testing import local_environment
 
-KEPT = str(Path(__file__).parent / "kept" / "savepoint-1")
+KEPT = str(Path(__file__).parent / "kept" / "first" / "values-lists-and-maps" / "savepoint")
 ANY = Types.PICKLED_BYTE_ARRAY()
 
 
@@ -214,7 +215,9 @@ def test_a_key_is_found_whatever_it_is(savepoint: str, text: str, key: Any) -> N
     value, updated = lookup.find(text)
     assert KEYS[int(value) % len(KEYS)] == key
     [line] = get(savepoint, "--uid", "remember", "--state", "seen", "--key", text)
-    assert line.startswith(f"'{value}', updated {updated} (19") or "updated" in line
+    when = datetime.fromtimestamp(updated // 1000, timezone.utc)
+    date = f"{when:%Y-%m-%d %H:%M:%S}.{updated % 1000:03d} UTC"
+    assert line == f"{value!r}, updated {updated} ({date})"
 
 
 def test_operator_state_and_windows_are_shown(savepoint: str) -> None:

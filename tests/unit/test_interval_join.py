@@ -65,6 +65,28 @@ def test_exclusive_bounds_leave_the_bounds_out():
         assert harness.output == [(("a", "left"), ("a", 11))]
 
 
+class Noting(ProcessJoinFunction):
+    """Notes when it is opened and closed."""
+
+    noted: list[str] = []
+
+    def open(self, runtime_context):
+        self.noted.append("open")
+
+    def process_element(self, left, right, ctx):
+        yield left, right
+
+    def close(self):
+        self.noted.append("close")
+
+
+def test_the_function_is_opened_and_closed():
+    Noting.noted = []
+    with OperatorHarness(joined(0, 2, Noting()), inputs=2):
+        assert Noting.noted == ["open"]
+    assert Noting.noted == ["open", "close"]
+
+
 LATE = OutputTag("late")
 
 

@@ -19,7 +19,7 @@ from penstock.testing.local_environment import LocalEnvironment
 
 BELOW = "execution.checkpointing."
 KEYS = 7
-NUMBERS = 3000
+NUMBERS = 50_000
 
 
 def environment(**more: str) -> Any:

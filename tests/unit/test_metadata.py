@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.checkpoint import sealed
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
@@ -57,6 +58,8 @@ SAMPLE = CheckpointMetadata(
     {"uid-sink": ("part-1", {"id": 3})},
 )
 ENCODED = encode_metadata(SAMPLE)
+FORMAT_2 = {"database", "file", "entries_size"}
+"""What a handle of a segment has in format 2 only."""
 
 
 def test_what_was_written_comes_back():
@@ -111,8 +114,22 @@ def test_another_format_is_named():
             decode_metadata(ENCODED.replace(b'"format": 2', b'"format": ' + other), "p")
 
 
-def test_the_older_format_is_read():
-    assert decode_metadata(ENCODED.replace(b'"format": 2', b'"format": 1'), "p") == SAMPLE
+@pytest.mark.parametrize("without", [FORMAT_2, {*FORMAT_2, "pieces"}], ids=["last", "first"])
+def test_the_older_format_is_read(without, monkeypatch):
+    """With what handles of segments had when it was written last, and at first."""
+
+    def as_it_was(pairs):
+        fields = dict(pairs)
+        for name in without if "path" in fields else ():
+            del fields[name]
+        return fields
+
+    content = json.loads(ENCODED, object_pairs_hook=as_it_was)["content"]
+    with monkeypatch.context() as before:
+        before.setattr(sealed, "FORMAT", 1)
+        older = sealed.seal(content)
+    assert older.startswith(b'{"format": 1,')
+    assert decode_metadata(older, "p") == SAMPLE
 
 
 def test_a_tombstone_is_no_checkpoint_and_as_safe_from_damage():

@@ -95,6 +95,31 @@ def test_state_many_times_its_memory_is_all_there(rocks, tmp_path):
     copy.backend.close()
 
 
+@pytest.mark.parametrize("size", [10, 1_000, 10_000])
+def test_the_larger_the_values_the_fewer_are_in_the_cache(rocks, size):
+    """Those that are take about the memory that there is for objects."""
+    text = rocks.backend.get_state(ValueStateDescriptor("text", Types.STRING()))
+    most = 0
+    for key in range(1_000):
+        rocks.context.key = key
+        text.update("x" * size)
+        most = max(most, rocks.cached())
+    expected = rocks.settings.objects() // (200 + 3 * size)
+    # By so many values the cache learns how large they are.
+    assert expected // 2 <= most <= max(16, 2 * expected)
+
+
+def test_a_cache_that_is_large_enough_needs_no_database(tmp_path):
+    """Values of which some cannot be written are in it, too, until they have to be."""
+    rocks = Rocks(tmp_path, memory=1 << 30)
+    anything = rocks.backend.get_state(ValueStateDescriptor("any", Types.PICKLED_BYTE_ARRAY()))
+    for key in range(5_000):
+        rocks.context.key = key
+        anything.update((lambda: 1) if key % 2 else key)
+    assert rocks.cached() == 5_000 and list(tmp_path.iterdir()) == []
+    rocks.backend.close()
+
+
 def test_a_delta_holds_what_has_left_the_cache(rocks, tmp_path):
     for key in range(3000):
         rocks.count(key).update(key)

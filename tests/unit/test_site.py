@@ -16,6 +16,9 @@ import pytest
 
 import penstock.datastream.connectors
 
+# The site is built once, by one process.
+pytestmark = pytest.mark.xdist_group("site")
+
 ROOT = Path(__file__).resolve().parents[2]
 FRONTS = [
     "penstock.common",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.checkpoint.store import MEMORY, CheckpointStore
 from penstock.common import WatermarkStrategy
 from penstock.common.filesystem import _SCHEMES, MemoryFileSystem
+from penstock.common.settings import StateSettings
 from penstock.common.typeinfo import Types
 from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.connectors.source import QueueEnumerator, Source, SourceReader
-from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream import CheckpointedFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ChannelBrokenError, StorageError
 from penstock.network.frames import FrameKind
@@ -20,6 +24,8 @@ from penstock.runtime.segment_chain import MAX_SEGMENT_CHAIN
 from penstock.state.entries import decode_entries
 from penstock.state.schema import PICKLED
 from penstock.state.segments import decode_segment
+
+NOTHING = OperatorSnapshot()
 
 
 def one(value):
@@ -346,6 +352,60 @@ def test_functions_are_closed_once(cluster, monkeypatch, values):
     assert Closing.closed == 1
 
 
+class Ends(Source, Sink):
+    """A source of one record and a sink; its reader and its writer say that they are closed."""
+
+    def __init__(self):
+        self.closed = []
+
+    def create_enumerator(self, context, restored):
+        return QueueEnumerator(["split"])
+
+    def create_reader(self, context):
+        return ClosingReader(self.closed)
+
+    def create_writer(self, context):
+        return ClosingWriter(self.closed)
+
+
+class ClosingReader(SourceReader):
+    def __init__(self, closed):
+        self.closed, self.splits = closed, []
+
+    def add_splits(self, splits):
+        self.splits += splits
+
+    def poll(self, limit):
+        return [self.splits.pop()] if self.splits else None
+
+    def snapshot(self):
+        return list(self.splits)
+
+    def close(self):
+        self.closed.append("reader")
+
+
+class ClosingWriter(SinkWriter):
+    def __init__(self, closed):
+        self.closed = closed
+
+    def write(self, value):
+        pass
+
+    def close(self):
+        self.closed.append("writer")
+
+
+@pytest.mark.parametrize("function", [str, int], ids=["at the end", "after a failure"])
+def test_readers_and_writers_are_closed(cluster, function):
+    ends = Ends()
+    running = cluster(lambda env: env.from_source(ends, NONE, "ends").map(function).sink_to(ends))
+    assert len(running.run().failures()) == (function is int)
+    assert ends.closed == []
+    assert running.slots[0].close() == []
+    assert sorted(ends.closed) == ["reader", "writer"]
+
+
 def test_a_function_that_fails_to_close_does_not_keep_others_open(cluster, monkeypatch):
     class Sticks(Closing):
         def close(self):
@@ -393,6 +453,37 @@ def test_a_restored_job_goes_on_where_the_cut_was(cluster, store, before, parall
     expected = sorted((f"k{k}", n) for k in range(7) for n in range(1, values.count(f"k{k}") + 1))
     assert sorted(first.collected()) == expected
     assert sorted(first.collected(upto=1) + second.collected()) == expected
+
+
+@pytest.mark.parametrize(("last_group", "built_upon"), [(127, True), (200, False)])
+def test_a_restored_segment_is_built_upon_if_it_holds_the_own_key_groups_only(
+    cluster, store, last_group, built_upon
+):
+    values = [f"k{n % 7}" for n in range(1000)]
+    first = cluster(counting(values), store=store)
+    steps(first, 3)
+    first.trigger(1)
+    snapshots = first.run().snapshots(1)
+    restored = {}
+    for subtask, snapshot in snapshots.items():
+        operators = {
+            uid: replace(
+                operator,
+                segments=tuple(replace(h, last_group=last_group) for h in operator.segments),
+            )
+            for uid, operator in snapshot.operators.items()
+        }
+        restored[tuple(subtask)] = replace(snapshot, operators=operators)
+    before = paths_of(restored.values())
+    assert before
+    second = cluster(counting(values), store=store, restored=restored)
+    second.trigger(2, 1)
+    after = paths_of(second.run().snapshots(2).values())
+    assert (before <= after) is built_upon
+
+
+def paths_of(snapshots):
+    return {h.path for s in snapshots for h in s.operators.get("count", NOTHING).segments}
 
 
 def test_an_ended_subtask_acknowledges_as_finished(cluster, store):
@@ -587,6 +678,32 @@ def test_storage_that_fails_declines_the_checkpoint_and_not_the_job(cluster, sto
     assert not running.failures()
 
 
+class Refuses(MapFunction, CheckpointedFunction):
+    """Passes records on; its checkpoints fail."""
+
+    def map(self, value):
+        return value
+
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        raise RuntimeError("not now")
+
+
+def test_a_refused_checkpoint_leaves_no_links_to_the_files_of_a_database(cluster, store, tmp_path):
+    def build(env):
+        stream = env.from_source(Once("a", "b"), NONE, "once").key_by(one).process(Count())
+        stream.map(Refuses()).print()
+
+    state = StateSettings("rocksdb", str(tmp_path), managed=0, files_from=0)
+    running = cluster(build, store=store, state=state).run()
+    running.trigger(1)
+    running.run()
+    assert ["not now" in declined.reason for declined in running.of(Decline)] == [True]
+    assert list(tmp_path.glob("*")) and not list(tmp_path.glob("*/cut-*"))
+
+
 def test_a_checkpoint_is_taken_once(cluster, store):
     running = cluster(counting(["a"] * 100), store=store)
     for checkpoint in (2, 2, 2, 1):
@@ -609,6 +726,51 @@ def test_an_aborted_checkpoint_does_not_hold_the_next(cluster, store):
     running.run()
     assert running.snapshots(2).keys() == set(running.graph.subtasks())
     assert len(running.collected()) == 2000
+
+
+class Prepares(SinkWriter):
+    """Its committable is what was written since the last cut; counts how often one is made."""
+
+    def __init__(self, made):
+        self.made, self.values = made, []
+
+    def write(self, value):
+        self.values.append(value)
+
+    def prepare_commit(self):
+        values, self.values = self.values, []
+
+        def finish():
+            self.made.append(values)
+            return [values]
+
+        return finish
+
+
+class PreparingSink(Sink):
+    def __init__(self):
+        self.made = []
+
+    def create_writer(self, context):
+        return Prepares(self.made)
+
+
+def test_output_is_prepared_once_however_many_checkpoints_carry_it(cluster, store):
+    """Until a checkpoint is confirmed, those after it carry its output too."""
+    source, sink = Fed(), PreparingSink()
+    running = cluster(
+        lambda env: env.from_source(source, NONE, "fed").sink_to(sink).uid("sink"), store=store
+    ).run()
+    carried = {}
+    for checkpoint, confirmed in ((1, 0), (2, 0), (3, 2)):
+        source.values.append(f"for {checkpoint}")
+        running.subtask(0).source_woken()
+        running.run().trigger(checkpoint, confirmed)
+        operators = running.run().snapshots(checkpoint)[0, 0].operators
+        carried[checkpoint] = operators["sink"].committables
+    first, second, third = (["for 1"], ["for 2"], ["for 3"])
+    assert carried == {1: (first,), 2: (first, second), 3: (third,)}
+    assert sink.made == [first, second, third]
 
 
 class Breaks(SinkWriter):

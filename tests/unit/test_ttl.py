@@ -293,9 +293,15 @@ def test_entries_of_a_map_expire_one_by_one():
 
 
 def test_reading_an_entry_of_a_map_leaves_the_others_alone():
-    expiring = Expiring(descriptor("map", config().update_ttl_on_read_and_write()))
+    """The others keep their times, and the one read has its new time after a restore."""
+    declared = descriptor("map", config().update_ttl_on_read_and_write())
+    expiring = Expiring(declared)
     expiring.at("k", 0).put_all({"a": 1, "b": 2})
+    base = expiring.cut(1)
+    expiring.backend.confirm(1)
     assert expiring.at("k", 90).get("a") == 1
+    restored = Expiring(declared, base, expiring.cut(2), now=120)
+    assert dict(restored.state.items()) == {"a": 1}
     assert dict(expiring.at("k", 120).items()) == {"a": 1}
 
 
@@ -309,15 +315,45 @@ def test_nothing_is_added_to_what_expired(kind):
     assert (never.state.get(), once_more.state.get()) == (2, 3)
 
 
-def test_a_value_changed_in_place_is_in_the_next_delta():
-    declared = ValueStateDescriptor("s", Types.PICKLED_BYTE_ARRAY())
+ANY = Types.PICKLED_BYTE_ARRAY()
+OF_LISTS = {
+    "value": lambda: ValueStateDescriptor("s", ANY),
+    "list": lambda: ListStateDescriptor("s", ANY),
+    "map": lambda: MapStateDescriptor("s", Types.STRING(), ANY),
+}
+"""Descriptors of states whose values are lists."""
+READ_A_LIST = {
+    "value": lambda state: state.value(),
+    "list": lambda state: next(iter(state.get())),
+    "map": lambda state: state.get("x"),
+    "values of a map": lambda state: next(iter(state.values())),
+    "items of a map": lambda state: dict(state.items())["x"],
+}
+
+
+@pytest.mark.parametrize("way", list(READ_A_LIST))
+def test_a_value_changed_in_place_is_in_the_next_delta(way):
+    kind, read = way.split()[-1], READ_A_LIST[way]
+    declared = OF_LISTS[kind]()
     declared.enable_time_to_live(config().build())
     expiring = Expiring(declared)
-    expiring.state.update([1])
+    FILL[kind](expiring.state, [1])
     base = expiring.cut(1)
     expiring.backend.confirm(1)
-    expiring.state.value().append(2)
-    assert Expiring(declared, base, expiring.cut(2)).state.value() == [1, 2]
+    read(expiring.state).append(2)
+    assert read(Expiring(declared, base, expiring.cut(2)).state) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["value", "list", "map", "reducing"])
+def test_a_value_that_cannot_change_in_place_is_not_in_the_next_delta_when_read(kind):
+    expiring = Expiring(descriptor(kind, config()))
+    FILL[kind](expiring.state, 4)
+    expiring.cut(1)
+    expiring.backend.confirm(1)
+    assert READ[kind](expiring.state) == FILLED[kind]
+    if kind == "map":
+        assert expiring.state.get("x") == 4
+    assert expiring.cut(2) == []
 
 
 # --- where it is refused, and what it says of itself ------------------------------------------

@@ -314,18 +314,32 @@ class Reads(BroadcastProcessFunction):
             yield str(error)
 
     def process_broadcast_element(self, value, ctx):
-        ctx.get_broadcast_state(MapStateDescriptor("other", Types.STRING(), Types.LONG()))
+        yield from ()
 
 
-def test_the_other_side_may_only_read_and_states_must_be_declared(cluster):
+def test_the_other_side_may_only_read(cluster):
     def build(env):
         told = env.from_collection([1]).broadcast(RULES)
         collect(env.from_collection([1]).connect(told).process(Reads()))
 
     running = cluster(build).run()
-    [error] = running.failures()
+    assert not running.failures()
+    [text] = running.collected()
+    assert "'rules' can be changed in process_broadcast_element only" in text
+
+
+class AsksForAnother(Reads):
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(MapStateDescriptor("other", Types.STRING(), Types.LONG()))
+
+
+def test_broadcast_states_must_be_declared(cluster):
+    def build(env):
+        told = env.from_collection([1]).broadcast(RULES)
+        collect(env.from_collection([1]).connect(told).process(AsksForAnother()))
+
+    [error] = cluster(build).run().failures()
     assert "broadcast state 'other' is not declared" in str(error)
-    assert all("process_broadcast_element only" in text for text in running.collected())
 
 
 class Forgets(KeyedBroadcastProcessFunction):

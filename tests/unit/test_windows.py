@@ -21,10 +21,13 @@ from penstock.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
     ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -389,8 +392,9 @@ def test_a_record_that_is_late_alone_joins_an_open_session():
         assert rig.dropped() == 1
 
 
-def test_the_gap_may_come_from_the_record():
-    assigner = EventTimeSessionWindows.with_dynamic_gap(lambda value: value[1])
+@pytest.mark.parametrize("sessions", [EventTimeSessionWindows, DynamicEventTimeSessionWindows])
+def test_the_gap_may_come_from_the_record(sessions):
+    assigner = sessions.with_dynamic_gap(lambda value: value[1])
     rig = listed(assigner)
     rig.process(("a", 5), 0)
     rig.process(("a", 20), 7)
@@ -424,6 +428,20 @@ def test_sessions_by_the_clock():
     assert rig.entries() == 0
 
 
+@pytest.mark.parametrize(
+    "sessions", [ProcessingTimeSessionWindows, DynamicProcessingTimeSessionWindows]
+)
+def test_sessions_by_the_clock_whose_gap_comes_from_the_record(sessions):
+    rig = listed(sessions.with_dynamic_gap(lambda value: value[1]))
+    rig.process(("a", 5))
+    rig.advance_processing_time(4)
+    rig.process(("a", 20))
+    rig.advance_processing_time(19)
+    assert rig.output == []
+    rig.advance_processing_time(1)
+    assert rig.take() == [("a", (0, 24), [5, 20])]
+
+
 def test_the_state_of_a_counting_trigger_is_merged_with_its_sessions():
     rig = listed(SESSIONS, ("trigger", CountTrigger.of(3)))
     rig.process(("a", 1), 0)
@@ -433,6 +451,20 @@ def test_the_state_of_a_counting_trigger_is_merged_with_its_sessions():
     assert rig.take() == [("a", (0, 28), [1, 2, 3])]
     rig.advance_watermark(MAX)
     assert rig.take() == [] and rig.entries() == 0
+
+
+def test_a_merged_session_fires_when_a_part_of_it_would_have_fired():
+    trigger = ContinuousEventTimeTrigger.of(Time.milliseconds(30))
+    rig = listed(SESSIONS, ("trigger", trigger))
+    rig.process(("a", 1), 5)
+    rig.process(("a", 2), 12)
+    rig.advance_watermark(13)
+    assert rig.take() == []
+    rig.advance_watermark(14)
+    assert rig.take() == [("a", (5, 22), [1, 2])]
+    rig.advance_watermark(MAX)
+    assert rig.take() == [("a", (5, 22), [1, 2])]
+    assert rig.entries() == 0
 
 
 def test_a_purged_session_still_grows():
@@ -545,6 +577,22 @@ def test_continuous_triggers_fire_at_multiples_and_at_the_end():
     rig.advance_processing_time(55)
     assert [values for _, _, values in rig.take()] == [[1], [1, 2], [1, 2], [1, 2]]
     assert rig.entries() == 0
+
+
+def test_a_trigger_decides_by_which_time_windows_fire():
+    """Event-time windows by the clock, processing-time windows by the watermark."""
+    rig = listed(TUMBLING, ("trigger", ProcessingTimeTrigger.create()))
+    rig.process(("a", 1), 3)
+    rig.advance_watermark(8)
+    assert rig.take() == []
+    rig.advance_processing_time(10)
+    assert rig.take() == [("a", (0, 10), [1])]
+    rig = listed(TumblingProcessingTimeWindows.of(10), ("trigger", EventTimeTrigger.create()))
+    rig.process(("a", 1))
+    rig.advance_processing_time(8)
+    assert rig.take() == []
+    rig.advance_watermark(9)
+    assert rig.take() == [("a", (0, 10), [1])]
 
 
 def test_purging_throws_away_what_was_fired():

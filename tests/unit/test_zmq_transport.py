@@ -87,6 +87,16 @@ def test_frames_arrive_in_order(pair):
     assert receive(right, 500) == sent
 
 
+def test_a_sender_is_never_full_whatever_the_receiver_does(make):
+    """Credits bound what is under way; ZeroMQ must not refuse a frame before they do."""
+    transport = make(new_keys())
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        transport.connect({1: f"tcp://127.0.0.1:{nobody.getsockname()[1]}"})
+        for sequence in range(3_000):
+            transport.send(1, frame(sequence))
+
+
 def test_both_directions_are_independent(pair):
     left, right = pair
     left.send(1, frame(1, b"to right"))
@@ -108,28 +118,22 @@ def test_a_big_payload_arrives_whole(pair):
 def test_sending_does_not_wait_for_the_receiver(pair):
     left, right = pair
     payload = bytes(100_000)
-    started = time.monotonic()
     for n in range(200):
         left.send(1, frame(n, payload))
-    assert time.monotonic() - started < 5
     assert [each.sequence for each in receive(right, 200)] == list(range(200))
 
 
 def test_receive_never_blocks(pair):
-    started = time.monotonic()
     assert pair[0].receive() == []
-    assert time.monotonic() - started < 1
 
 
 def test_waiting_ends_when_time_is_up_and_when_woken(make):
     transport = make(new_keys())
     started = time.monotonic()
     transport.wait(30)
-    assert 0.02 < time.monotonic() - started < 5
+    assert time.monotonic() - started > 0.02
     threading.Timer(0.05, transport._wakeup.wake).start()
-    started = time.monotonic()
-    transport.wait(20_000)
-    assert time.monotonic() - started < 5
+    transport.wait(3_600_000)
 
 
 def test_garbage_from_a_stranger_is_counted_and_harms_nobody(pair):

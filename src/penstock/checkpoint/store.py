@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -90,18 +91,26 @@ class CheckpointStore:
             fs.create(f"{root}/{path}", data)
 
     def prepare(self) -> None:
-        """CheckpointDirectoryError unless the directory can be written to."""
+        """CheckpointDirectoryError unless files can be created in the directory, and only once."""
         fs, root = self._root()
-        probe = f"{root}/taskowned/.probe"
+        # A name that no other driver uses: what it would find there is none of its business.
+        probe = f"{root}/taskowned/.probe-{uuid.uuid4().hex}"
         try:
-            fs.delete(probe)
             fs.create(probe, b"")
+            overwrites = fs.create(probe, b"")
             fs.delete(probe)
         except StorageError as error:
             raise CheckpointDirectoryError(
                 f"checkpoint directory {self.directory} cannot be used: {error}; choose another "
                 "with execution.checkpointing.dir"
             ) from error
+        if overwrites:
+            raise CheckpointDirectoryError(
+                f"checkpoint directory {self.directory} cannot be used: its storage replaces a "
+                "file where it should create one only if there is none (an S3 store must honour "
+                "If-None-Match), so two drivers of a job would overwrite each other's checkpoints; "
+                "choose another with execution.checkpointing.dir"
+            )
 
     def claim(self) -> CheckpointStore:
         """Take the job over from whatever driver had it before; the store of the new driver."""

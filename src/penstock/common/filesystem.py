@@ -253,7 +253,7 @@ def filesystem_for(uri: str) -> tuple[FileSystem, str]:
     # Imported here: most jobs need no other file system than the local one.
     from penstock.common.fsspec_filesystem import known_schemes, open_filesystem
 
-    if scheme not in known_schemes() and scheme not in ("s3", "s3a"):
+    if scheme not in known_schemes():
         known = ", ".join(sorted(f"{name}://" for name in _SCHEMES if name))
         raise ConfigurationError(
             f"{uri}: no file system for {scheme}://; known are {known}, and s3:// and others with "

@@ -31,12 +31,12 @@ _PACKAGES = {
 
 
 def known_schemes() -> list[str]:
-    """What fsspec has heard of; empty when it is not installed."""
+    """What fsspec has heard of; without fsspec, what a package is known for."""
     try:
         import fsspec
     except ImportError:
-        return []
-    return sorted(fsspec.available_protocols())
+        return sorted(_PACKAGES)
+    return sorted({*_PACKAGES, *fsspec.available_protocols()})
 
 
 @functools.lru_cache(maxsize=64)

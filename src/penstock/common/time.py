@@ -9,10 +9,14 @@ Instant(seconds=-1, nanos=999000000)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
+
+from penstock import kept
 
 __all__ = ["Duration", "Instant", "Time"]
 
 
+@kept.named("Duration", lambda duration: (duration.nanos,))
 @dataclass(frozen=True, order=True)
 class Duration:
     """A length of time, to the nanosecond."""
@@ -54,6 +58,7 @@ class Duration:
         return self.nanos // 1_000_000
 
 
+@kept.named("Instant", attrgetter("seconds", "nanos"))
 @dataclass(frozen=True, order=True)
 class Instant:
     """A point in time: seconds since the epoch, and nanoseconds (not negative) on top."""
@@ -72,6 +77,7 @@ class Instant:
         return Instant(seconds, millis * 1_000_000)
 
 
+@kept.named("Time", lambda time: (time.to_milliseconds(),))
 class Time:
     """A length of time in milliseconds, for windows."""
 

@@ -16,11 +16,13 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock import kept
 from penstock.common.java_only import java_only
 
 __all__ = ["Row", "RowKind"]
 
 
+@kept.named("RowKind", lambda kind: (kind.value,))
 class RowKind(enum.Enum):
     """What a row says about a table: a row came, changed (from, to), or went."""
 
@@ -134,7 +136,7 @@ class Row:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A list of its own: a shallow copy must not share its values with the original.
-        return _row, (self._fields, list(self._values), self._row_kind)
+        return kept.Row, (self._fields, list(self._values), self._row_kind)
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -143,6 +145,7 @@ class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
 
+@kept.named("Row")
 def _row(fields: Iterable[Any] | None, values: list[Any], kind: RowKind) -> Row:
     """A row that owns `values`."""
     row = Row.__new__(Row)

@@ -8,9 +8,13 @@ output.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
+from penstock import kept
 
+
+@kept.named("BadRecord", attrgetter("error", "record"))
 @dataclass(frozen=True)
 class BadRecord:
     """A record that cannot be decoded."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.checkpoint.coordinator import unreferenced
+from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.settings import Retention
+from penstock.checkpoint.store import CheckpointStore
 from penstock.common.job_status import JobStatus
 from penstock.errors import (
     CheckpointError,
@@ -43,13 +46,29 @@ def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Excepti
     if isinstance(error, SupersededError):
         # Output and checkpoints are another driver's now.
         return
+    newest: CheckpointMetadata | None = None
     if final is JobStatus.FINISHED:
         # All output is out; a slot that was given up may have begun files since.
         checkpoints.commits.abort_others({})
     else:
-        settle_output(job, checkpoints.commits, checkpoints.undecided)
-    if job.store is not None and not kept(job, final):
+        newest, _ = settle_output(job, checkpoints.commits, checkpoints.undecided)
+    if job.store is None:
+        return
+    if not kept(job, final):
         job.store.discard_all(job.named)
+    elif newest is not None:
+        discard_all_but(job.store, job.checkpoints.retained, newest.checkpoint)
+
+
+def discard_all_but(store: CheckpointStore, retained: int, newest: int) -> None:
+    """Delete all checkpoints but the newest `retained`, and none from `newest` on, the one to use.
+
+    A manifest that was under way when the job ended may have brought one more into existence.
+    """
+    contents = store.contents()
+    counting = {checkpoint: contents.checkpoints[checkpoint] for checkpoint in contents.counting}
+    for checkpoint, segments in unreferenced(counting, retained, newest).items():
+        store.discard(checkpoint, segments)
 
 
 def kept(job: Job, final: JobStatus) -> bool:

@@ -12,6 +12,7 @@ import pickle
 import struct
 from typing import Any, NamedTuple
 
+from penstock import kept
 from penstock.errors import ChannelBrokenError, RecordError
 
 _HEAD = struct.Struct("<BIIIIQ")
@@ -74,4 +75,4 @@ def _dump_flat(batch: list[Any]) -> bytes:
 
 
 def load_element(payload: bytes) -> Any:
-    return pickle.loads(payload)
+    return kept.loads(payload)

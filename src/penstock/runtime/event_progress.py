@@ -119,6 +119,12 @@ class EventProgress:
         for output in self._outputs:
             output.control(Watermark(timestamp))
 
+    def announce_restored(self) -> Iterator[None]:
+        """Say downstream how far event time had come: there the channels begin anew."""
+        for output in self._outputs:
+            output.control(Watermark(self.watermark))
+        yield from ()
+
     def end(self) -> Iterator[None]:
         """Event time comes to its end."""
         if self.watermark < MAX_WATERMARK:

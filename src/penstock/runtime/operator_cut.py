@@ -38,7 +38,10 @@ class OperatorCut:
     prepare: Callable[[], list[Plain]] | None = None
 
     def store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
-        """Make it durable; called once, off the loop. Also returns the bytes written."""
+        """Make it durable and release what it holds; called once, off the loop.
+
+        Also returns the bytes written.
+        """
         try:
             return self._store(store, name)
         finally:

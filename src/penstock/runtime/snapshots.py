@@ -223,13 +223,9 @@ class Snapshots:
         """Make the cuts durable."""
         stored: dict[str, OperatorSnapshot] = {}
         size = 0
-        try:
-            for cut in cuts:
-                stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
-                size += written
-        finally:
-            for cut in cuts:
-                cut.discard()
+        for cut in cuts:
+            stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
+            size += written
         carried = store.take() if isinstance(store, CarriedSegments) else {}
         return _Stored(stored, size, carried)
 

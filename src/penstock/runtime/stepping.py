@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.checkpoint.channel_state import OwnBatch
+from penstock.checkpoint.handles import MIN_WATERMARK
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
 from penstock.network.elements import Barrier, EndOfInput, Watermark, WatermarkStatus
@@ -58,7 +59,7 @@ class Stepping:
         self._writers = [o.writer for o in operators if isinstance(o, RuntimeSink)]
         self._keyed = [o for o in operators if isinstance(o, RuntimeKeyedFunction)]
         self._async = next((o for o in operators if isinstance(o, RuntimeAsync)), None)
-        self._work: Iterator[None] | None = finish() if parts.finished else None
+        self._work: Iterator[None] | None = self._first_work(parts)
         self._emitting: Iterator[None] | None = None
         self._intake = Intake()
         self._cutting = 0
@@ -70,6 +71,11 @@ class Stepping:
             self._intake.put(list(restored) if timed else [value for value, _ in restored])
         if parts.own_batch is not None:
             self._restore_own(parts.own_batch)
+
+    def _first_work(self, parts: SubtaskParts) -> Iterator[None] | None:
+        if parts.finished:
+            return self._finish()
+        return None if parts.watermark == MIN_WATERMARK else self._time.announce_restored()
 
     def _restore_own(self, own: OwnBatch) -> None:
         """Go on with what was read, and not processed, when the checkpoint was made."""

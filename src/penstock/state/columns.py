@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from penstock import kept
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -362,7 +363,7 @@ class ColumnReader:
         return rows
 
     def _pickled(self, letter: bytes, count: int) -> list[Any]:
-        return pickle.loads(self._sized())  # type: ignore[no-any-return]
+        return kept.loads(self._sized())  # type: ignore[no-any-return]
 
 
 def _pieces(whole: Any, lengths: list[int]) -> list[Any]:

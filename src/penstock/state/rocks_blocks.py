@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from penstock import kept
 from penstock.common.typeinfo import TypeInformation
 from penstock.state.capture import encode_block
 from penstock.state.entries import UNREADABLE, unreadable
@@ -44,6 +44,6 @@ def table_blocks(
 
 def _unpickled(state: str, data: bytes) -> Any:
     try:
-        return pickle.loads(data)
+        return kept.loads(data)
     except UNREADABLE as error:
         raise unreadable(state, error) from error

@@ -16,12 +16,16 @@ place, says so there before the next record. The rules that make this safe:
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+from penstock import kept
 from penstock.common.keys import encode_key, group_of_encoding
+from penstock.errors import StateError
 from penstock.state.entries import unwritable
 from penstock.state.generations import Generations
 from penstock.state.rocks_database import RocksDatabase
@@ -33,9 +37,11 @@ ABSENT: Any = object()
 _TABLE = struct.Struct(">H")
 _OBJECT_BYTES = 200
 """What an entry takes in the cache beyond its value, about."""
+_SAMPLE = 16
+"""The size of one value is taken to be that of so many."""
 # A dict's own methods, which look into the cache only.
 _get, _set, _pop = dict.get, dict.__setitem__, dict.pop
-_count, _cached_keys = dict.__len__, dict.__iter__
+_count, _cached_keys, _newest_keys = dict.__len__, dict.__iter__, dict.__reversed__
 
 
 class RocksEntries(dict[Any, Any]):
@@ -76,7 +82,18 @@ class RocksEntries(dict[Any, Any]):
     def _set_limit(self) -> None:
         # Objects take about three times the space of their pickled form.
         each = _OBJECT_BYTES + 3 * self._seen_bytes // self._seen
-        self._limit = max(1, self._budget // each)
+        self._limit = max(1, min(self._budget // each, _SAMPLE * self._seen))
+
+    def _learn_sizes(self) -> None:
+        """See how large the newest values are, if too few were seen for as many as are cached."""
+        count = _count(self)
+        if _SAMPLE * self._seen > count:
+            return
+        for key in islice(_newest_keys(self), max(_SAMPLE, count // _SAMPLE)):
+            self._seen += 1
+            # One that cannot be written is an error when it has to be.
+            with contextlib.suppress(StateError):
+                self._seen_bytes += len(self._pickled(key, _get(self, key)))
 
     # --- as a dict ----------------------------------------------------------------------------
 
@@ -141,7 +158,7 @@ class RocksEntries(dict[Any, Any]):
                 data = read if self._writes == writes else self._database.get(stored_at)
                 if data is None:
                     continue
-                key, value = pickle.loads(data)
+                key, value = kept.loads(data)
                 if key not in seen and key not in self._removed:
                     # It may have been looked up meanwhile, and be another object or value now.
                     yield key, _get(self, key, value)
@@ -163,13 +180,19 @@ class RocksEntries(dict[Any, Any]):
             return ABSENT
         if _count(self) >= self._limit:
             self._evict(key)
-        value = pickle.loads(data)[1]
+        value = kept.loads(data)[1]
         _set(self, key, value)
         return value
 
     def _evict(self, key: Any) -> None:
-        """Make room: half of the cache, first what was not changed lately, but never `key`."""
+        """Make room if there is none: half of the cache, but never `key`.
+
+        What was not changed lately goes first.
+        """
+        self._learn_sizes()
         self._set_limit()
+        if _count(self) < self._limit:
+            return
         lately = set(self._changes.current)
         surplus = _count(self) - self._limit // 2
         keys = [cached for cached in _cached_keys(self) if cached != key]

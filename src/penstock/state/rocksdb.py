@@ -13,10 +13,10 @@ large enough (`database_files`).
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from penstock import kept
 from penstock.common.clock import Clock, SystemClock
 from penstock.common.settings import StateSettings
 from penstock.state.backend import Captured
@@ -129,15 +129,15 @@ class RocksDBBackend:
             return TableCapture.of(name, table.kind, type_info, most, keys, values, removed)
 
         def looked_up() -> Iterable[GroupBlock]:
-            kept, values, removed = [], [], []
+            found, values, removed = [], [], []
             places = sorted((entries.encode(key), key) for key in elsewhere)
             for (_, key), data in zip(places, view.find([p for p, _ in places]), strict=True):
                 if data is None:
                     removed.append(key)
                 else:
-                    kept.append(key)
-                    values.append(pickle.loads(data)[1])
-            return capture(kept, values, removed).blocks()
+                    found.append(key)
+                    values.append(kept.loads(data)[1])
+            return capture(found, values, removed).blocks()
 
         cached = capture(keys, values, removed)
         return [cached.blocks, looked_up] if elsewhere else [cached.blocks]

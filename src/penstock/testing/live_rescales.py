@@ -79,9 +79,11 @@ class LiveRescaleScenario(RescaleScenario):
         if self._try_again:
             self._die_at = self._ticks + 1
         elif len(self.drivers) > count:
-            self.fates[-1] = Fate.DEAD
             self.unanswered = 0
             self._layout_now = self.simulation.master.job.graph
+
+    def next_fate(self) -> Fate:
+        return Fate.DEAD
 
     def problems(self) -> list[str]:
         problems = super().problems()

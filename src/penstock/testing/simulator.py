@@ -181,8 +181,8 @@ class Simulation:
     def describe(self) -> str:
         master = self.master
         return (
-            f"{master.status}, waiting for {master._phase.value}, {master.progress()}, "
-            f"faults {self.faults}"
+            f"{master.status}, waiting for {master._phase.value}, after {master.error}, "
+            f"{master.progress()}, faults {self.faults}"
         )
 
     @property

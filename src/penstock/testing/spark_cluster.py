@@ -33,9 +33,8 @@ from penstock.testing.ports import free_ports
 _MARK = "PENSTOCK_TEST_CLUSTER"
 _START_TIMEOUT = 120.0
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options for a JVM that does not live long: half the work to start. The cluster's own have them;
-executors get them as `spark.executor.extraJavaOptions`."""
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options for a JVM that does not live long: half the work to start."""
 
 
 class StandaloneCluster:
@@ -135,7 +134,7 @@ class StandaloneCluster:
         return {
             **os.environ,
             _MARK: self._mark,  # executors and Python workers inherit it: how `stop` finds them
-            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+            "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_DAEMON_JAVA_OPTS", _QUICK_START),
             "SPARK_HOME": str(self._spark_home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_WORKER_DIR": str(self._folder / "work"),

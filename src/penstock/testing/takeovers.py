@@ -95,7 +95,7 @@ class TakeoverScenario(Scenario):
             self._try_again = True
             return
         after.clock.now = self.simulation.clock.now
-        self.fates.append(self._rng.choice(tuple(Fate)))
+        self.fates.append(self.next_fate())
         if self.fates[-1] is Fate.PAUSED:
             pause = self._rng.randrange(1, _LONGEST_PAUSE)
             self._paused[len(self.drivers) - 1] = self._ticks + pause
@@ -105,6 +105,10 @@ class TakeoverScenario(Scenario):
         self.simulation = after
         self.took_over(after)
         after.master.start()
+
+    def next_fate(self) -> Fate:
+        """What becomes of the driver that was at work until now."""
+        return self._rng.choice(tuple(Fate))
 
     def took_over(self, driver: Simulation) -> None:
         """A driver has the job, and has not begun."""

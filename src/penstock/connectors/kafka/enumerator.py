@@ -1,8 +1,8 @@
 """Finds partitions, at the start and while the job runs, and hands them to readers.
 
 Asking the cluster is slow, and an enumerator must answer at once: a thread asks, and what it found
-waits here. A partition that appears while the job runs is read from its beginning, so that nothing
-written between two looks is missed. One that disappears fails the job.
+waits here. A partition that appears while the job runs, or while it is stopped, is read from its
+beginning, so that nothing written between two looks is missed. One that disappears fails the job.
 """
 
 from __future__ import annotations
@@ -21,9 +21,16 @@ from penstock.errors import PenstockError, SourceMissingError
 Find = Callable[[frozenset[Partition], bool], list[dict[str, Any]]]
 """Splits of the partitions that are not among the known ones; the flag: is this the first look."""
 
+_SOON_MS = 1_000
+"""When a cluster that did not answer is asked again, and how long readers wait for that."""
+
 
 class KafkaEnumerator(SplitEnumerator):
-    """The enumerator of a Kafka source; with an interval it looks for new partitions."""
+    """The enumerator of a Kafka source.
+
+    It looks for partitions when the job starts and when it goes on, and with an interval again and
+    again.
+    """
 
     def __init__(
         self, find: Find, parallelism: int, interval_ms: int | None, restored: Plain | None
@@ -34,6 +41,8 @@ class KafkaEnumerator(SplitEnumerator):
         self._lock = threading.Lock()
         self._known: set[Partition] = set()
         self._waiting: list[dict[str, Any]] = []
+        self._has_looked = restored is None
+        self._ask_again_ms = interval_ms
         if restored is None:
             self._add(find(frozenset(), True))
         else:
@@ -41,22 +50,30 @@ class KafkaEnumerator(SplitEnumerator):
             self._waiting = [dict(split) for split in restored["waiting"]]
         self._problem: SourceMissingError | None = None
         self._closed = threading.Event()
-        if interval_ms is not None:
+        if interval_ms is not None or not self._has_looked:
             name = "penstock-kafka-discovery"
-            threading.Thread(target=self._look, args=(interval_ms,), name=name, daemon=True).start()
+            threading.Thread(target=self._look, name=name, daemon=True).start()
 
     def next_splits(self, subtask: int) -> list[Plain] | None:
         with self._lock:
             own = [split for split in self._waiting if self._owner(split) == subtask]
             self._waiting = [split for split in self._waiting if self._owner(split) != subtask]
+            has_looked = self._has_looked
         if self._problem is not None:
             raise self._problem
-        if not own and self._interval_ms is None:
+        self._ask_again_ms = self._pause_ms(has_looked)
+        if not own and has_looked and self._interval_ms is None:
             return None
         return own
 
     def ask_again_ms(self, subtask: int) -> int | None:
-        return self._interval_ms
+        return self._ask_again_ms
+
+    def _pause_ms(self, has_looked: bool) -> int | None:
+        """How long until there may be news; None if there will be none."""
+        if has_looked:
+            return self._interval_ms
+        return _SOON_MS if self._interval_ms is None else min(_SOON_MS, self._interval_ms)
 
     def snapshot(self) -> Plain:
         with self._lock:
@@ -66,9 +83,11 @@ class KafkaEnumerator(SplitEnumerator):
     def close(self) -> None:
         self._closed.set()
 
-    def _look(self, interval_ms: int) -> None:
+    def _look(self) -> None:
         missing = 0
-        while not self._closed.wait(interval_ms / 1000):
+        pause_ms = self._interval_ms if self._has_looked else 0
+        while pause_ms is not None and not self._closed.wait(pause_ms / 1000):
+            pause_ms = self._pause_ms(self._has_looked)
             with self._lock:
                 known = frozenset(self._known)
             try:
@@ -85,9 +104,11 @@ class KafkaEnumerator(SplitEnumerator):
                 continue
             missing = 0
             self._add(found)
+            pause_ms = self._interval_ms
 
     def _add(self, splits: list[dict[str, Any]]) -> None:
         with self._lock:
+            self._has_looked = True
             self._waiting.extend(splits)
             self._known.update((split["topic"], split["partition"]) for split in splits)
 

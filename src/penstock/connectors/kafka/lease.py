@@ -2,7 +2,11 @@
 
 Fencing would let the newcomer win, silently, and fail the job that runs. So a job holds a *lease*:
 a transactional id of its own, never used for a transaction, whose epoch it raises every two
-seconds. Raising takes the current epoch as its condition, so of two at most one succeeds.
+seconds. Raising takes the current epoch as its condition.
+
+That is not enough to keep two apart: a broker takes the epoch before the current one for the same
+request once more, and answers both alike. So the id has a timeout that is its holder's *mark*, and
+a holder looks for its mark before it raises. Of two the one that raised last finds its own.
 
 A newcomer watches the epoch. If it moves, the holder lives, and the newcomer is refused; if it
 stands still for three raises, the holder is dead, and the newcomer takes over. No clock is compared
@@ -12,6 +16,7 @@ never used otherwise, so the next one need not watch.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 
@@ -27,7 +32,8 @@ from penstock.errors import SinkError
 
 RAISE_SECONDS = 2.0
 WATCH_SECONDS = 3 * RAISE_SECONDS
-_HELD_MS, _RELEASED_MS = 60_000, 1
+_MARKS_MS, _RELEASED_MS = range(10_000, 60_000), 1
+_TAKEN = 90
 
 
 class Lease:
@@ -38,6 +44,7 @@ class Lease:
         self._job = job
         self._id = lease_of(prefix)
         self._coordinators = coordinators
+        self._mark = random.choice(_MARKS_MS)
         self._held: tuple[int, int] | None = None
         self._lost = False
         self._released = threading.Event()
@@ -54,10 +61,10 @@ class Lease:
             self._watch(found)
         try:
             if found is None:
-                self._held = self._coordinators.init(self._id, _HELD_MS)
+                self._held = self._coordinators.init(self._id, self._mark)
             else:
                 self._held = self._coordinators.init(
-                    self._id, _HELD_MS, found.producer_id, found.epoch
+                    self._id, self._mark, found.producer_id, found.epoch
                 )
         except CoordinatorError as error:
             raise self._refusal("was just taken by another job") from error
@@ -69,7 +76,7 @@ class Lease:
         with self._lock:
             if self._held is not None and not self._lost:
                 try:
-                    self._coordinators.init(self._id, _RELEASED_MS, *self._held)
+                    self._raise(self._held, _RELEASED_MS)
                 except (CoordinatorError, UnreachableError) as error:
                     log.warning("the lease on %s could not be given back: %s", self._prefix, error)
             self._held = None
@@ -90,7 +97,7 @@ class Lease:
                 if self._held is None:
                     return
                 try:
-                    self._held = self._coordinators.init(self._id, _HELD_MS, *self._held)
+                    self._held = self._raise(self._held, self._mark)
                 except CoordinatorError:
                     self._lost = True
                     log.error("%s", self._refusal("has been taken over by another job"))
@@ -98,6 +105,13 @@ class Lease:
                 except UnreachableError as error:
                     # A broker that is away lets nobody else take the lease either.
                     log.warning("the lease on %s could not be kept: %s", self._prefix, error)
+
+    def _raise(self, held: tuple[int, int], timeout_ms: int) -> tuple[int, int]:
+        """The next epoch; CoordinatorError if another job has the lease."""
+        now = self._coordinators.describe([self._id]).get(self._id)
+        if now is None or now.timeout_ms != self._mark:
+            raise CoordinatorError(_TAKEN, f"the lease {self._id} is another job's")
+        return self._coordinators.init(self._id, timeout_ms, *held)
 
     def _refusal(self, what: str) -> SinkError:
         others = {

@@ -10,6 +10,9 @@ from typing import Any
 from penstock.common.serialization import SerializationSchema
 from penstock.errors import ProgramError, RecordError
 
+_END_OF_TIME = (1 << 63) - 1
+"""The timestamp of results of windows without event time, such as those that count."""
+
 ToMessage = Callable[..., dict[str, Any]]
 
 
@@ -22,7 +25,7 @@ class MessageSchema:
     value: SerializationSchema | None = None
     headers: Callable[[Any], Any] | None = None
     timestamp: Callable[[Any], int] | None = None
-    """Without one, a message has the timestamp of its record, if that has one."""
+    """Without one, a message has the timestamp of its record, if that is one that Kafka takes."""
     partition: Callable[[Any, Any], int] | None = None
     """From the record and its key's bytes to the number of a partition."""
 
@@ -45,7 +48,7 @@ class MessageSchema:
                 made["headers"] = headers(record)
             if timestamp is not None:
                 made["timestamp"] = timestamp(record)
-            elif time is not None:
+            elif time is not None and 0 <= time < _END_OF_TIME:
                 made["timestamp"] = time
             if partition is not None:
                 made["partition"] = partition(record, key)

@@ -11,8 +11,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
+from penstock import kept
 from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.bad_records import BadRecord
 from penstock.connectors.kafka.settings import need_client
@@ -25,6 +27,10 @@ _Part = Callable[[bytes | None], Any]
 _SHOWN_BYTES = 100
 
 
+_PARTS = attrgetter("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+@kept.named("ConsumerRecord", _PARTS)
 @dataclass(frozen=True)
 class ConsumerRecord:
     """A message, whole."""

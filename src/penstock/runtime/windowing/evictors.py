@@ -9,12 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from penstock import kept
 from penstock.errors import ProgramError
 from penstock.metrics import MetricGroup
 from penstock.runtime.windowing.checks import check_count, check_length
 from penstock.runtime.windowing.windows import Window
 
 
+@kept.named("TimestampedValue", tuple)
 class TimestampedValue(NamedTuple):
     """A record of a window and its timestamp; None if it has none."""
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock import kept
 from penstock.checkpoint.handles import MAX_WATERMARK
 from penstock.errors import ProgramError, ResultShapeError
 from penstock.runtime.context import OperatorContext
@@ -34,6 +35,7 @@ from penstock.runtime.windowing.window_timers import WindowTimers
 from penstock.runtime.windowing.windows import Window
 
 
+@kept.named("Purged", lambda purged: (purged.value,))
 class _Purged(enum.Enum):
     """Stands where a window that may still merge has had its contents thrown away."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
+from penstock import kept
 from penstock.checkpoint.handles import MAX_WATERMARK
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Window(ABC):
         """The largest timestamp that still belongs to it."""
 
 
+@kept.named("TimeWindow", attrgetter("start", "end"))
 class TimeWindow(Window):
     """The time from `start` up to, and without, `end`."""
 
@@ -81,13 +84,11 @@ class TimeWindow(Window):
     def __hash__(self) -> int:
         return hash((self.start, self.end))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TimeWindow, (self.start, self.end)
-
     def __repr__(self) -> str:
         return f"TimeWindow(start={self.start}, end={self.end})"
 
 
+@kept.named("CountWindow", lambda window: (window.id,))
 class CountWindow(Window):
     """The window of this number, of those that are cut by the count of records."""
 
@@ -106,13 +107,11 @@ class CountWindow(Window):
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CountWindow, (self.id,)
-
     def __repr__(self) -> str:
         return f"CountWindow(id={self.id})"
 
 
+@kept.named("GlobalWindow", lambda window: ())
 class GlobalWindow(Window):
     """The one window that holds everything."""
 

@@ -1,0 +1,105 @@
+"""The driver dies at every point of a savepoint, a stop and a rescale, and the job goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planted_bugs import Bug, finds, problem_of, recovery_does_not_commit_again
+from seed_frame import chunks, verify
+
+from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.savepoints import SavepointLocation
+from penstock.checkpoint.store import CheckpointStore
+from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.completion import Completion
+from penstock.testing.faults import FaultRates
+from penstock.testing.planned_deaths import PLANS, PlannedDeathScenario
+
+QUIET = FaultRates()
+"""Nothing else goes wrong: it is the point that finds the bug."""
+EVERY = len(PLANS)
+"""So many seeds later the same is planned."""
+
+
+@pytest.mark.parametrize("seeds", chunks(EVERY, 10 * EVERY, size=EVERY))
+def test_every_record_counts_once_and_a_savepoint_is_whole_or_none(seeds: range) -> None:
+    verify("planned-death", seeds)
+
+
+@pytest.mark.parametrize("plan", range(EVERY), ids=map(" - ".join, PLANS))
+def test_the_driver_does_die_there(plan: int) -> None:
+    for seed in range(plan, 10 * EVERY, EVERY):
+        scenario = PlannedDeathScenario(seed)
+        scenario.run().verify()
+        if scenario.died:
+            assert (scenario.act, scenario.point) == PLANS[plan]
+            return
+    pytest.fail("10 seeds did not come to the point")
+
+
+# --- does it find bugs? -----------------------------------------------------------------------
+
+
+def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
+    original = CheckpointStore.write_segment
+
+    def write(self: CheckpointStore, name: str, *parts: bytes) -> str:
+        stored = parts[:-1] if self.job_id.startswith("savepoint-") else parts
+        return original(self, name, *stored)
+
+    patch.setattr(CheckpointStore, "write_segment", write)
+
+
+def the_manifest_of_a_savepoint_is_written_first(patch: pytest.MonkeyPatch) -> None:
+    original = SavepointLocation.store
+
+    def store(self: SavepointLocation) -> CheckpointStore:
+        self.complete(CheckpointMetadata("job", 1, 1, 0, {}, {}, {}))
+        return original(self)
+
+    patch.setattr(SavepointLocation, "store", store)
+
+
+def a_stop_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
+    def stop(self: Completion, store: Any, metadata: Any, location: SavepointLocation) -> None:
+        own = location.as_checkpoint(metadata)
+        self._write(store, own, lambda: location.complete(metadata))
+
+    patch.setattr(Completion, "stop", stop)
+
+
+def a_stop_is_no_savepoint_yet_when_all_is_committed(patch: pytest.MonkeyPatch) -> None:
+    def stop(self: Completion, store: Any, metadata: Any, location: SavepointLocation) -> None:
+        own = location.as_checkpoint(metadata)
+        self._write(store, own, lambda: store.complete(own))
+
+    patch.setattr(Completion, "stop", stop)
+
+
+def a_job_is_held_by_a_checkpoint_that_does_not_exist(patch: pytest.MonkeyPatch) -> None:
+    original = Checkpoints._write
+
+    def write(self: Checkpoints, metadata: CheckpointMetadata) -> None:
+        if self._holding.is_held(metadata.checkpoint):
+            self.completed(metadata)
+        else:
+            original(self, metadata)
+
+    patch.setattr(Checkpoints, "_write", write)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        a_part_of_a_savepoint_counts_before_it_is_stored,
+        the_manifest_of_a_savepoint_is_written_first,
+        a_stop_is_no_checkpoint_of_the_job,
+        a_stop_is_no_savepoint_yet_when_all_is_committed,
+        recovery_does_not_commit_again,
+        a_job_is_held_by_a_checkpoint_that_does_not_exist,
+    ],
+)
+def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug(monkeypatch)
+    finds(problem_of(lambda seed: PlannedDeathScenario(seed, QUIET)), range(20 * EVERY))

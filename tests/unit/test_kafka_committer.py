@@ -1,0 +1,264 @@
+"""Which Kafka transactions a committer commits, fences and leaves alone; without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from transactions_in_memory import FENCED, TransactionsInMemory
+
+from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.coordinator import CoordinatorError, UnreachableError
+from penstock.connectors.kafka.transactions import (
+    TURNS,
+    Committable,
+    is_retired,
+    lease_of,
+    retired,
+    timeout_of_turn,
+)
+from penstock.errors import SinkError
+
+LOST = "records are lost: .*transaction out/job/w/1 .*topic out, partition 3, offsets 10 to 19"
+
+
+@pytest.fixture
+def cluster() -> TransactionsInMemory:
+    return TransactionsInMemory()
+
+
+@pytest.fixture
+def committer(cluster: TransactionsInMemory) -> Iterator[KafkaCommitter]:
+    made = KafkaCommitter("out", "job", cluster)
+    yield made
+    made.close()
+
+
+def plain(*committables: Committable) -> list[Any]:
+    return [one.plain() for one in committables]
+
+
+# --- committing -------------------------------------------------------------------------------
+
+
+def test_what_is_prepared_is_committed_and_committing_again_is_harmless(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    prepared = plain(cluster.begin("out/job/w/1"), cluster.begin("out/job/w/2"))
+    committer.commit(prepared)
+    assert cluster.states() == {"out/job/w/1": "CompleteCommit", "out/job/w/2": "CompleteCommit"}
+    committer.commit(prepared)
+
+
+def test_an_id_that_is_used_again_says_that_its_old_transaction_is_committed(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    old = cluster.begin("out/job/w/1", timeout_of_turn(60_000, 0))
+    committer.commit(plain(old))
+    cluster.begin("out/job/w/1", timeout_of_turn(60_000, 1))
+    committer.commit(plain(old))
+    assert cluster.states() == {"out/job/w/1": "Ongoing"}, "the new one is not committed with it"
+
+
+def test_a_transaction_that_the_broker_is_committing_needs_nothing(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    one = cluster.begin("out/job/w/1")
+    cluster.now[one.id] = replace(cluster.now[one.id], state="PrepareCommit")
+    committer.commit(plain(one))
+
+
+def test_a_transaction_that_the_cluster_forgot_is_lost_output(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    prepared = plain(cluster.begin("out/job/w/1"))
+    cluster.now.clear()
+    with pytest.raises(SinkError, match=LOST):
+        committer.commit(prepared)
+
+
+def test_a_transaction_that_timed_out_is_lost_output(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    one = cluster.begin("out/job/w/1")
+    cluster.end(one.id, one.producer_id, one.epoch, commit=False)
+    with pytest.raises(SinkError, match=r"not open any more \(CompleteAbort.*offsets 10 to 19"):
+        committer.commit(plain(one))
+
+
+def test_a_transaction_that_was_fenced_is_lost_output(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    one = cluster.begin("out/job/w/1")
+    cluster.init(one.id, retired(one.timeout_ms))
+    with pytest.raises(SinkError, match=LOST):
+        committer.commit(plain(one))
+
+
+def test_the_next_transaction_of_the_same_producer_is_not_committed_in_its_place(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    one = cluster.begin("out/job/w/1")
+    cluster.end(one.id, one.producer_id, one.epoch, commit=False)
+    cluster.begin_next(one.id)
+    with pytest.raises(SinkError, match=LOST):
+        committer.commit(plain(one))
+    assert cluster.now[one.id].state == "Ongoing"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_refusal_is_no_error_if_an_earlier_request_has_committed(
+    committed: bool,
+    cluster: TransactionsInMemory,
+    committer: KafkaCommitter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, end = cluster.begin("out/job/w/1"), cluster.end
+
+    def asked_twice(*args: Any, **kwargs: Any) -> None:
+        """The answer to the first request was lost; this is the answer to the second."""
+        if committed:
+            end(*args, **kwargs)
+        raise CoordinatorError(FENCED, one.id)
+
+    monkeypatch.setattr(cluster, "end", asked_twice)
+    if committed:
+        committer.commit(plain(one))
+    else:
+        with pytest.raises(SinkError, match=LOST):
+            committer.commit(plain(one))
+
+
+def test_many_transactions_are_asked_for_in_several_requests(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    committer.commit(plain(*(cluster.begin(f"out/job/w/{n}") for n in range(1_001))))
+    assert set(cluster.states().values()) == {"CompleteCommit"}
+    assert cluster.described == [500, 500, 1]
+
+
+@pytest.mark.parametrize("longest_ms", [10_000, 900_001])
+def test_the_timeout_tells_turns_apart_and_is_never_longer_than_allowed(longest_ms: int) -> None:
+    timeouts = [timeout_of_turn(longest_ms, turn) for turn in range(TURNS)]
+    assert len({retired(timeout) for timeout in timeouts}) == TURNS
+    assert not any(map(is_retired, timeouts))
+    assert max(map(retired, timeouts)) <= longest_ms
+    assert min(timeouts) >= longest_ms - 1_001
+
+
+# --- fencing ----------------------------------------------------------------------------------
+
+
+def test_everything_open_is_fenced_but_what_a_checkpoint_covers(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    covered, beyond = cluster.begin("out/job/w/1"), cluster.begin("out/job/w/2")
+    committer.abort_others(plain(covered))
+    assert cluster.now[covered.id].state == "Ongoing"
+    assert cluster.now[beyond.id].state == "Empty"
+    assert is_retired(cluster.now[beyond.id].timeout_ms)
+    committer.commit(plain(covered))
+    with pytest.raises(SinkError, match="is not open any more"):
+        committer.commit(plain(beyond))
+
+
+def test_an_open_transaction_is_fenced_whatever_its_timeout_says(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    """A writer of another program may use the prefix, with a timeout that looks retired."""
+    strange = cluster.begin("out/job/w/1", retired(60_000))
+    committer.abort_others([])
+    assert cluster.now[strange.id].state == "Empty"
+    assert is_retired(cluster.now[strange.id].timeout_ms)
+
+
+def test_a_later_transaction_under_the_id_of_a_covered_one_is_fenced(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    covered = cluster.begin("out/job/w/1", timeout_of_turn(60_000, 0))
+    committer.commit(plain(covered))
+    later = cluster.begin(covered.id, timeout_of_turn(60_000, 1))
+    committer.abort_others(plain(covered))
+    assert cluster.now[later.id].state == "Empty"
+    committer.commit(plain(covered))
+
+
+def test_an_id_that_could_begin_a_transaction_is_retired_once(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    before = cluster.init("out/job/w/1", 60_000)
+    committer.abort_others([])
+    now = cluster.now["out/job/w/1"]
+    assert is_retired(now.timeout_ms)
+    assert (now.producer_id, now.epoch) == (before[0], before[1] + 1), "its producer is fenced"
+    committer.abort_others([])
+    assert cluster.now["out/job/w/1"] == now
+
+
+def test_what_is_settled_and_what_belongs_to_others_is_left_alone(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    committed, aborted = cluster.begin("out/job/w/1"), cluster.begin("out/job/w/2")
+    committer.commit(plain(committed))
+    cluster.end(aborted.id, aborted.producer_id, aborted.epoch, commit=False)
+    cluster.begin("out-2/job/w/1")
+    before = dict(cluster.now)
+    committer.abort_others([])
+    lease = cluster.now.pop(lease_of("out"))
+    assert cluster.now == before
+    assert lease.epoch == 0, "it was taken and not fenced"
+
+
+# --- the lease, and a cluster that is away ----------------------------------------------------
+
+
+def test_the_prefix_is_held_until_the_committer_is_closed(
+    cluster: TransactionsInMemory, committer: KafkaCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committer.abort_others([])
+    other = KafkaCommitter("out", "other", cluster)
+
+    def raised(seconds: float) -> None:
+        """While somebody watches, the job that holds the lease raises its epoch."""
+        lease = committer._lease
+        lease._held = lease._raise(lease._held, lease._mark)
+
+    monkeypatch.setattr("penstock.connectors.kafka.lease.time.sleep", raised)
+    with pytest.raises(SinkError, match="the transactional id prefix 'out' is in use"):
+        other.abort_others([])
+    committer.close()
+    assert cluster.closed
+    other.abort_others([])
+    other.close()
+
+
+def test_a_transaction_that_cannot_be_fenced_is_an_error(
+    cluster: TransactionsInMemory, committer: KafkaCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committer.abort_others([])
+    cluster.begin("out/job/w/1")
+
+    def refuse(name: str, timeout_ms: int) -> Any:
+        raise CoordinatorError(FENCED, name)
+
+    monkeypatch.setattr(cluster, "init", refuse)
+    with pytest.raises(SinkError, match="transactions of an earlier attempt remain open"):
+        committer.abort_others([])
+    monkeypatch.undo()
+
+
+def test_a_cluster_that_is_away_is_an_error_that_says_so(
+    cluster: TransactionsInMemory, committer: KafkaCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = plain(cluster.begin("out/job/w/1"))
+
+    def away(ids: list[str]) -> Any:
+        raise UnreachableError("no answer")
+
+    monkeypatch.setattr(cluster, "describe", away)
+    with pytest.raises(SinkError, match="cannot be committed now: no answer"):
+        committer.commit(prepared)
+    with pytest.raises(SinkError, match="cannot be settled now: no answer"):
+        committer.abort_others([])
