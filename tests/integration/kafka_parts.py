@@ -28,8 +28,8 @@ class Cluster(Protocol):
 
 def write(broker: Cluster, topic: str, messages: Iterable[Any], **fixed: Any) -> None:
     """Write values, or dicts of what `produce` takes, to a topic."""
-    # A request that is tried again must not write its messages behind later ones.
-    settings = {"bootstrap.servers": broker.bootstrap_servers, "max.in.flight": 1}
+    # Without it the client may write the first messages of a new topic behind later ones.
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True}
     producer = Producer({**settings, "log_level": 0})
     for message in messages:
         one = message if isinstance(message, dict) else {"value": message}

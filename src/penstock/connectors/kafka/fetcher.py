@@ -7,6 +7,11 @@ moment one arrives. So the consumer has one user at any time, which it needs: so
 wait for others while they hold Python's lock.
 
 A reader that is not polled takes nothing; the client's own bounded queue fills, and fetching stops.
+
+A partition that is paused is taken from the client, and given back with its offset when it goes on.
+The client's own calls for that, `pause` and `resume`, may leave a partition paused for good when
+one follows the other at once (librdkafka's issue 5591), and a partition that changes often was
+read four times slower with them.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,15 +64,17 @@ class Fetcher:
         self._problem: PenstockError | None = None
         self._read: set[Partition] = set()
         self._to_pause: frozenset[Partition] = frozenset()
-        self._paused: frozenset[Partition] = frozenset()
+        self._fetched_from: dict[Partition, int] = {}
+        """Where the client began with the partitions that it has now."""
+        self._paused: dict[Partition, int] = {}
+        """Where the partitions go on that were taken from the client."""
         self._ends: dict[Partition, int] = {}
         self._ends_due = 0.0
 
     def add(self, starts: dict[Partition, int]) -> None:
         """Read these partitions from these offsets on."""
         self._read.update(starts)
-        places = [self._kafka.TopicPartition(*place, offset) for place, offset in starts.items()]
-        self._command(lambda: self._consumer.incremental_assign(places))
+        self._command(lambda: self._assign(starts))
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name="penstock-kafka-fetcher", daemon=True
@@ -77,8 +84,7 @@ class Fetcher:
     def remove(self, partition: Partition) -> None:
         """Read this partition no longer; what was fetched of it may still come."""
         self._read.discard(partition)
-        places = [self._kafka.TopicPartition(*partition)]
-        self._command(lambda: self._consumer.incremental_unassign(places))
+        self._command(lambda: self._forget(partition))
 
     def pause(self, partitions: frozenset[Partition]) -> None:
         """Fetch nothing of these, and all others; what was fetched may still come.
@@ -90,15 +96,31 @@ class Fetcher:
 
     def _pause(self) -> None:
         """Make it so; by then somebody may have said otherwise."""
-        wanted, paused = self._to_pause, self._paused
-        self._paused = wanted
-        for partitions, call in (
-            (wanted - paused, self._consumer.pause),
-            (paused - wanted, self._consumer.resume),
-        ):
-            places = [self._kafka.TopicPartition(*p) for p in partitions if p in self._read]
-            if places:
-                call(places)
+        to_resume = self._paused.keys() - self._to_pause
+        if to_pause := self._to_pause & self._fetched_from.keys():
+            self._paused.update(self._unassign(to_pause))
+        if to_resume:
+            self._assign({partition: self._paused.pop(partition) for partition in to_resume})
+
+    def _forget(self, partition: Partition) -> None:
+        if self._paused.pop(partition, None) is None:
+            self._unassign({partition})
+
+    def _assign(self, starts: dict[Partition, int]) -> None:
+        places = [self._kafka.TopicPartition(*place, offset) for place, offset in starts.items()]
+        self._consumer.incremental_assign(places)
+        self._fetched_from.update(starts)
+
+    def _unassign(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Take partitions from the client; returns the offsets behind what was taken of them."""
+        places = [self._kafka.TopicPartition(*partition) for partition in partitions]
+        ends = {}
+        for place in self._consumer.position(places):
+            partition = (place.topic, place.partition)
+            start = self._fetched_from.pop(partition)
+            ends[partition] = place.offset if place.offset >= 0 else start
+        self._consumer.incremental_unassign(places)
+        return ends
 
     def take(self) -> Batch | None:
         """The next messages; None: there are none, and `wake` is called when there are."""

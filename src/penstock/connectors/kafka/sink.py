@@ -12,6 +12,7 @@ from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.messages import MessageSchema
 from penstock.connectors.kafka.plain_writer import PlainKafkaWriter
 from penstock.connectors.kafka.pool import ProducerPool
+from penstock.connectors.kafka.settings import number_of
 from penstock.connectors.kafka.transactional_writer import TransactionalKafkaWriter
 from penstock.connectors.kafka.transactions import id_of, timeout_of_turn
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
@@ -23,6 +24,8 @@ SHORTEST_TIMEOUT_MS = 10_000
 
 # The user's properties go over these.
 _PRODUCER_DEFAULTS = {"linger.ms": "5", "compression.type": "none"}
+_MOST_IN_FLIGHT = 5
+"""Requests that an idempotent producer may have under way."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class TopicSink(Sink):
         properties = {**_PRODUCER_DEFAULTS, **settings.properties}
         message = settings.messages.compiled()
         if settings.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            properties = {**ordering(properties), **properties}
             waits = settings.guarantee is DeliveryGuarantee.AT_LEAST_ONCE
             return PlainKafkaWriter(
                 properties, message, waits, settings.flush_seconds, context.wake
@@ -72,6 +76,28 @@ class TopicSink(Sink):
             return None
         _check_timeout(settings.transaction_timeout_ms, context)
         return KafkaCommitter(settings.prefix, context.job_id, Coordinators(settings.properties))
+
+
+def ordering(properties: Mapping[str, str]) -> dict[str, str]:
+    """What keeps the messages of a plain writer in order.
+
+    Without idempotence the client may write the first messages of a topic that it does not know
+    yet, or messages that are sent again, behind later ones. As in the Java client, idempotence is
+    off when the user set something that excludes it.
+    """
+
+    def said(*names: str) -> str | None:
+        return next((properties[name] for name in names if name in properties), None)
+
+    acks = said("acks", "request.required.acks")
+    in_flight = said("max.in.flight", "max.in.flight.requests.per.connection")
+    retries = said("retries", "message.send.max.retries")
+    possible = (
+        acks in (None, "all", "-1")
+        and retries != "0"
+        and (in_flight is None or number_of("max.in.flight", in_flight) <= _MOST_IN_FLIGHT)
+    )
+    return {"enable.idempotence": "true"} if possible else {}
 
 
 def _check_timeout(timeout_ms: int, context: CommitterContext) -> None:
