@@ -34,7 +34,7 @@ from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, S
 from penstock.testing.mishaps import MASTER, Mishaps
 from penstock.testing.simulated import SimulatedClock, SimulatedIo, SimulatedProcess
 
-MAX_TICKS = 200_000
+MAX_TICKS = 600_000
 
 
 class Simulation:
