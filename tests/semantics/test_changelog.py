@@ -12,7 +12,6 @@ from planted_bugs import Bug, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint.handles import OperatorSnapshot
-from penstock.checkpoint.orphans import LOGGED
 from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.runtime.segment_chain import Handles, SegmentChain
@@ -32,7 +31,7 @@ def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -
     original = RuntimeKeyedFunction.restore
 
     def restore(self: RuntimeKeyedFunction, snapshot: OperatorSnapshot, store: Any) -> None:
-        pieces.extend(handle.path for handle in snapshot.segments if LOGGED in handle.path)
+        pieces.extend(handle.path for handle in snapshot.segments if "-log-" in handle.path)
         original(self, snapshot, store)
 
     monkeypatch.setattr(RuntimeKeyedFunction, "restore", restore)
@@ -56,7 +55,7 @@ def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
     original = SegmentChain.settle
 
     def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
-        if not any(LOGGED in handle.path for handle in handles[-1:]):
+        if not any("-log-" in handle.path for handle in handles[-1:]):
             original(self, mark, handles)
 
     patch.setattr(SegmentChain, "settle", settle)

@@ -10,6 +10,7 @@ from planted_bugs import Bug, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint import orphans, sweeping
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.testing import simulator
 from penstock.testing.faults import FaultRates
 from penstock.testing.scenarios import Scenario
@@ -55,7 +56,7 @@ def checkpoints_under_way_are_swept(patch: pytest.MonkeyPatch) -> None:
 
 
 def merged_segments_are_swept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(orphans, "_MERGED", "-no-such-thing")
+    patch.setattr(SegmentName, "is_merged", property(lambda name: False))
 
 
 def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +86,12 @@ def test_some_seed_finds_the_bug_that_sweeps_too_much(
 
 
 def orphans_are_left(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(orphans, "_SEGMENT", orphans.re.compile(r"(\d+)-(\d+)-(.+-merged)"))
+    parse = SegmentName.parse
+
+    def some(text: str) -> Any:
+        return parse(text) if text.endswith("-merged") else None
+
+    patch.setattr(SegmentName, "parse", staticmethod(some))
 
 
 def tombstones_are_left(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.handles import SegmentHandle
-from penstock.checkpoint.orphans import LOGGED
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
@@ -86,7 +86,7 @@ def test_a_piece_that_a_checkpoint_overtakes_is_let_go(
     operator: Any = SimpleNamespace(**parts, groups=range(4))
     io, epoch = Later(), [2]
     store = CheckpointStore(tmp_path.as_uri(), "job")
-    log = ChangeLog(operator, store, io, lambda: epoch[0], lambda e: f"1-{e}-0-a")
+    log = ChangeLog(operator, store, io, lambda: epoch[0], lambda e: SegmentName(1, e, 0, "a"))
     log.write()
     assert not io.waiting, "nothing has changed"
     context.key = "a"
@@ -94,7 +94,7 @@ def test_a_piece_that_a_checkpoint_overtakes_is_let_go(
     log.write()
     epoch[0] += cut_meanwhile
     io.waiting.pop()()
-    logged = [handle.path for handle in chain.base() if LOGGED in handle.path]
+    logged = [handle.path for handle in chain.base() if "-log-" in handle.path]
     assert logged == (["shared/1-2-0-a-log-1"] if counts else [])
 
 

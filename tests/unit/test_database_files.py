@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.parts import keyed_files
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Types
 from penstock.common.clock import SystemClock
@@ -96,7 +97,7 @@ class Subtask:
         )
 
     def checkpoint(self, number: int, confirmed: bool = True) -> tuple[Handles, int]:
-        name = f"{self.attempt}-{number}-{self.index}-of-{self.of}-op"
+        name = SegmentName(self.attempt, number, self.index, f"op of {self.of}")
         snapshot, size = self.cut(number).store(self.store, name)
         self.chain.stored(number, snapshot.segments)
         if confirmed:
@@ -318,7 +319,7 @@ def test_links_go_whatever_happens(make, monkeypatch):
 
     monkeypatch.setattr(CheckpointStore, "write_segment", refuse)
     with pytest.raises(StorageError, match="full"):
-        cut.store(subtask.store, "1-1-0-op")
+        cut.store(subtask.store, SegmentName(1, 1, 0, "op"))
     assert subtask.links() == []
 
 
@@ -394,7 +395,7 @@ def test_tables_are_described_as_they_were_at_the_cut(make):
     # Before it is stored a state is declared.
     first.context.key = 0
     first.backend.get_state(SEEN).add("late")
-    snapshot, _ = cut.store(first.store, "1-1-0-op")
+    snapshot, _ = cut.store(first.store, SegmentName(1, 1, 0, "op"))
     assert [handle.states for handle in snapshot.segments if not handle.file] == [
         (("count", "value"),)
     ]

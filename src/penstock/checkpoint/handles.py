@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.checkpoint.segment_names import FOLDER
 from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.errors import CorruptCheckpointError
 
-OWN = "shared/"
-"""What the paths of segments in the directory of their job begin with."""
 PIECE = 1 << 20
 """Of a segment that is larger every so many bytes have a checksum: parts of it can be read."""
 MIN_WATERMARK = -(1 << 63)
@@ -71,7 +70,7 @@ class SegmentHandle:
     @property
     def foreign(self) -> bool:
         """Whether it lies outside of the job's directory: read, but not built upon or deleted."""
-        return not self.path.startswith(OWN)
+        return not self.path.startswith(FOLDER)
 
     def verify(self, data: bytes) -> None:
         """CorruptCheckpointError unless `data` is what was written."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.checkpoint.savepoints import dispose, open_snapshot, whole
+from penstock.checkpoint.segment_names import CopyName, name_in
 from penstock.checkpoint.store import CheckpointStore
 from penstock.errors import CheckpointError, CorruptCheckpointError, StorageError
 
@@ -34,8 +35,8 @@ def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) ->
             f"checkpoint {source.checkpoint} cannot be used: {error}; {whole(source.store)}"
         ) from error
     number = store.first_id()
-    names = {old: f"{store.generation}-{number}-from-{old.rsplit('/', 1)[-1]}" for old in contents}
-    paths = {old: store.import_segment(names[old], data) for old, data in contents.items()}
+    names = {old: CopyName(store.generation, number, name_in(old)) for old in contents}
+    paths = {old: store.import_segment(str(names[old]), data) for old, data in contents.items()}
     copy = replace(
         source.metadata.with_paths(paths),
         job_id=store.job_id,

@@ -21,18 +21,10 @@ the same (`penstock.checkpoint.sweeping`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.checkpoint.handles import OWN
-
-_SEGMENT = re.compile(r"(\d+)-(\d+)-(.+?)(?:\.[0-9a-f]{32}\.tmp)?")
-"""The name of a segment, or of what a writer that died has left of one."""
-_MERGED = "-merged"
-_IMPORTED = "from-"
-LOGGED = "-log-"
-"""In the name of a segment: a piece of a changelog, for the checkpoint that the name says."""
+from penstock.checkpoint.segment_names import CopyName, SegmentName, path_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ def orphans(contents: Contents, live: Live, retained: int) -> Orphans:
     segments = frozenset(
         name
         for name in contents.segments
-        if _SEGMENT.fullmatch(name) and name not in alive and OWN + name not in references
+        if SegmentName.parse(name) and name not in alive and path_of(name) not in references
     )
     return Orphans(gone, segments)
 
@@ -99,19 +91,20 @@ def orphans(contents: Contents, live: Live, retained: int) -> Orphans:
 def _live_segments(names: Iterable[str], live: Live) -> set[str]:
     """The segments that a manifest which is yet to be written may name."""
     alive: set[str] = set()
-    merged: dict[str, tuple[int, str]] = {}
+    merged: dict[tuple[int, str], tuple[int, str]] = {}
     for name in names:
-        match = _SEGMENT.fullmatch(name)
-        if match is None or match[3].startswith(_IMPORTED):
+        parsed = SegmentName.parse(name)
+        if parsed is None or isinstance(parsed, CopyName):
             # What was copied is referred to before the attempt begins.
             continue
-        attempt, checkpoint, rest = int(match[1]), int(match[2]), match[3]
-        if attempt > live.attempt or (attempt == live.attempt and checkpoint >= live.undecided):
+        checkpoint, current = parsed.checkpoint, parsed.attempt == live.attempt
+        if parsed.attempt > live.attempt or (current and checkpoint >= live.undecided):
             alive.add(name)
-        elif attempt == live.attempt and LOGGED in rest and checkpoint > live.needed:
+        elif current and parsed.is_logged and checkpoint > live.needed:
             # Checkpoints may fail, and what was logged counts all the same.
             alive.add(name)
-        elif attempt == live.attempt and rest.endswith(_MERGED):
+        elif current and parsed.is_merged:
             # The chain of an operator has one result of a compaction at most in reserve.
-            merged[rest] = max(merged.get(rest, (0, "")), (checkpoint, name))
+            chain = (parsed.subtask, parsed.owner)
+            merged[chain] = max(merged.get(chain, (0, "")), (checkpoint, name))
     return alive | {name for _, name in merged.values()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.checkpoint.generations import Generations
-from penstock.checkpoint.handles import OWN, SegmentHandle
+from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.lineage import lineage
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
@@ -23,6 +23,7 @@ from penstock.checkpoint.metadata import (
     encode_tombstone,
 )
 from penstock.checkpoint.orphans import Contents
+from penstock.checkpoint.segment_names import FOLDER, path_of
 from penstock.common.filesystem import FileSystem, filesystem_for
 from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, StorageError
 
@@ -50,7 +51,7 @@ class CarriedSegments:
         self._written: dict[str, bytes] = {}
 
     def write_segment(self, name: str, *parts: bytes) -> str:
-        path = segment_path(name)
+        path = path_of(name)
         self._written[path] = b"".join(parts)
         return path
 
@@ -64,11 +65,6 @@ class CarriedSegments:
         """What was written since the last time: to be sent with the acknowledgement."""
         written, self._written = self._written, {}
         return written
-
-
-def segment_path(name: str) -> str:
-    """The path of a segment, relative to its job's directory."""
-    return f"{OWN}{name}"
 
 
 @dataclass(frozen=True)
@@ -240,7 +236,7 @@ class CheckpointStore:
     def write_segment(self, name: str, *parts: bytes) -> str:
         """Store a segment; its path, relative to the job's directory."""
         fs, root = self._root()
-        path = segment_path(name)
+        path = path_of(name)
         if not fs.create(f"{root}/{path}", *parts):
             raise StorageError(f"segment {path} exists: its name was used before")
         return path
@@ -248,7 +244,7 @@ class CheckpointStore:
     def import_segment(self, name: str, data: bytes) -> str:
         """Store a segment under a name that always has this content; its path."""
         fs, root = self._root()
-        path = segment_path(name)
+        path = path_of(name)
         fs.create(f"{root}/{path}", data)
         return path
 
@@ -263,7 +259,7 @@ class CheckpointStore:
         return fs.read_part(whole_path, start, size)
 
     def _segment(self, path: str) -> tuple[FileSystem, str]:
-        if not path.startswith(OWN):
+        if not path.startswith(FOLDER):
             return filesystem_for(path)
         fs, root = self._root()
         return fs, f"{root}/{path}"
@@ -303,7 +299,7 @@ class CheckpointStore:
     def remove_segment(self, name: str) -> None:
         """Delete a segment that nothing refers to."""
         fs, root = self._root()
-        fs.delete(f"{root}/{segment_path(name)}")
+        fs.delete(f"{root}/{path_of(name)}")
 
     def discard_all(self, named: bool = False) -> None:
         """Delete everything of this job: its id begins anew. Nothing, if it was taken over.

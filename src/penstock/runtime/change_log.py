@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.checkpoint.handles import OperatorSnapshot
-from penstock.checkpoint.orphans import LOGGED
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import StateError
 from penstock.runtime.environment import IoExecutor
@@ -36,7 +36,7 @@ class ChangeLog:
         store: SegmentStore,
         io: IoExecutor,
         epoch: Callable[[], int],
-        name: Callable[[int], str],
+        name: Callable[[int], SegmentName],
     ) -> None:
         """`epoch` is the checkpoint to come, `name` names what is written for one."""
         self._operator = operator
@@ -73,7 +73,7 @@ class ChangeLog:
             groups=operator.groups,
             origin=operator.origin,
         )
-        name = f"{self._name(epoch)}{LOGGED}{self._pieces}"
+        name = self._name(epoch).logged(self._pieces)
 
         def done(result: tuple[OperatorSnapshot, int] | None, error: Exception | None) -> None:
             self._under_way = False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import SegmentStore
 from penstock.common.keys import NO_GROUP, UNION_GROUP
 from penstock.common.plain import Plain
@@ -37,7 +38,7 @@ class OperatorCut:
     splits: tuple[Plain, ...] = ()
     prepare: Callable[[], list[Plain]] | None = None
 
-    def store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
+    def store(self, store: SegmentStore | None, name: SegmentName) -> tuple[OperatorSnapshot, int]:
         """Make it durable and release what it holds; called once, off the loop.
 
         Also returns the bytes written.
@@ -52,21 +53,21 @@ class OperatorCut:
         if self.files is not None:
             self.files.discard()
 
-    def _store(self, store: SegmentStore | None, name: str) -> tuple[OperatorSnapshot, int]:
+    def _store(self, store: SegmentStore | None, name: SegmentName) -> tuple[OperatorSnapshot, int]:
         try:
             keyed = list(self.blocks)
         except StateError as error:
             raise located(self.name, error) from error
         parts = [(name, keyed, self.groups)]
-        for group, suffix in ((NO_GROUP, "own"), (UNION_GROUP, "union")):
+        for group, own_name in ((NO_GROUP, name.own()), (UNION_GROUP, name.union())):
             blocks = [block for block in self.own if block.group == group]
-            parts.append((f"{name}-{suffix}", blocks, range(group, group + 1)))
+            parts.append((own_name, blocks, range(group, group + 1)))
         segments, size = self.base, 0
         known = {handle.path for handle in self.stored_files.values()}
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
-                handle = write_segment(store, part_name, blocks, groups, self.origin)
+                handle = write_segment(store, str(part_name), blocks, groups, self.origin)
                 if self.files is not None and groups is self.groups:
                     handles = self._with_files(store, handle, name, self.files)
                 else:
@@ -76,18 +77,19 @@ class OperatorCut:
         return OperatorSnapshot(segments, self.splits, self.committables()), size
 
     def _with_files(
-        self, store: SegmentStore, described: SegmentHandle, name: str, files: LinkedFiles
+        self, store: SegmentStore, described: SegmentHandle, name: SegmentName, files: LinkedFiles
     ) -> tuple[SegmentHandle, ...]:
         """A database: the segment that describes it, and its files, the new ones stored."""
-        handles = [replace(described, database=name, entries_size=files.entries_size)]
+        database = str(name)
+        handles = [replace(described, database=database, entries_size=files.entries_size)]
         for file in files.names:
             handle = self.stored_files.get(file) if file.endswith(LASTING) else None
             if handle is None:
                 data = files.read(file)
-                path = store.write_segment(f"{name}-{file}", data)
+                path = store.write_segment(str(name.file(file)), data)
                 states = files.spans.get(file, described.states)
                 handle = SegmentHandle.of(path, data, self.groups, states)
-            handles.append(replace(handle, database=name, file=file))
+            handles.append(replace(handle, database=database, file=file))
         return tuple(handles)
 
     def committables(self) -> tuple[Plain, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from penstock.checkpoint.channel_state import IN_FLIGHT, encode_in_flight
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation
+from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.clock import has_come
 from penstock.common.keys import NO_GROUP
@@ -188,11 +188,11 @@ class Snapshots:
             return
         assert store is not None, "there are no checkpoints without a store"
         vertex, index = self._subtask
-        name = f"{self._attempt}-{checkpoint}-{index}-channels-of-{vertex}"
+        name = SegmentName.of_channels(self._attempt, checkpoint, index, vertex)
 
         def write() -> tuple[SegmentHandle, dict[str, bytes]]:
             encoded = encode_in_flight(data)
-            path = store.write_segment(name, encoded)
+            path = store.write_segment(str(name), encoded)
             names = {(channel.edge, IN_FLIGHT) for channel in data.channels}
             handle = SegmentHandle.of(path, encoded, range(NO_GROUP, NO_GROUP + 1), names)
             carried = store.take() if isinstance(store, CarriedSegments) else {}
@@ -246,11 +246,8 @@ class Snapshots:
             Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments, report)
         )
 
-    def _name(self, checkpoint: int, uid: str) -> str:
-        """What a segment is called: no other has the same name, whatever attempt wrote it."""
-        # A digest: a uid may hold what a file's name may not.
-        operator = hashlib.sha256(uid.encode()).hexdigest()[:16]
-        return f"{self._attempt}-{checkpoint}-{self._subtask.index}-{operator}"
+    def _name(self, checkpoint: int, uid: str) -> SegmentName:
+        return SegmentName.of(self._attempt, checkpoint, self._subtask.index, uid)
 
     def confirm(self, checkpoint: int) -> None:
         """`checkpoint` is complete."""
@@ -265,8 +262,8 @@ class Snapshots:
         assert self._store is not None, "what is confirmed was stored"
         chain, io = operator.chain, self._environment.io
         compaction = Compaction(chain, self._store, io, operator.groups, operator.origin)
-        name = f"{self._name(checkpoint, operator.node.uid)}-merged"
-        compaction.start(name, operator.state.ships_files())
+        name = self._name(checkpoint, operator.node.uid).merged()
+        compaction.start(str(name), operator.state.ships_files())
 
     def abort(self, checkpoint: int) -> None:
         """`checkpoint` will never be complete."""

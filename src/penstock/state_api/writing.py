@@ -6,14 +6,13 @@ key-group ranges of its subtasks, and for any state backend.
 
 from __future__ import annotations
 
-import hashlib
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.parts import keyed_files
+from penstock.checkpoint.segment_names import written_for
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.keys import (
     NO_GROUP,
@@ -55,8 +54,7 @@ class Target:
 
     def write(self, blocks: Sequence[GroupBlock], origin: Origin, groups: range) -> SegmentHandle:
         # A task may run twice, so a name must not come again.
-        operator = hashlib.sha256(self.uid.encode()).hexdigest()[:16]
-        name = f"{origin.subtask}-{operator}-{uuid.uuid4().hex[:12]}"
+        name = written_for(self.uid, origin.subtask)
         data = encode_segment(blocks, origin)
         path = self.store.write_segment(name, data)
         return SegmentHandle.of(path, data, groups, ((b.state, b.kind) for b in blocks))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import random
 
-from penstock.checkpoint.handles import OWN
 from penstock.checkpoint.orphans import Live
+from penstock.checkpoint.segment_names import FOLDER, path_of
 from penstock.checkpoint.store import CheckpointStore
 from penstock.checkpoint.sweeping import OrphanSweep
 from penstock.testing.faults import FaultRates
@@ -75,7 +75,7 @@ class SweepScenario(TakeoverScenario):
     def _names(self, store: CheckpointStore) -> set[str]:
         root = f"/checkpoints/{store.job_id}/"
         files = (path.removeprefix(root) for path in self.filesystem.files)
-        return {name for name in files if name.startswith(("chk-", OWN))}
+        return {name for name in files if name.startswith(("chk-", FOLDER))}
 
     def _wrong(self, store: CheckpointStore, start: int) -> list[str]:
         if not start:
@@ -86,7 +86,7 @@ class SweepScenario(TakeoverScenario):
         if newest is None or newest.checkpoint != start:
             wrong.append(f"checkpoint {start} was the newest and is gone")
         referred = frozenset().union(*contents.checkpoints.values())
-        surplus = sorted({OWN + name for name in contents.segments} - referred)
+        surplus = sorted({path_of(name) for name in contents.segments} - referred)
         wrong += [f"{path} is left and nothing refers to it" for path in surplus]
         older = [c for c in (*contents.others, *contents.checkpoints) if c < start]
         if len(older) >= self.job.checkpoints.retained:
