@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, TopicPartition
 from job_parts import Count, environment, running, slot_pids
 from kafka_parts import exactly_once
 from numbers_driver import jdbc
-from patience import until
+from patience import PATIENCE, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Sink
@@ -76,8 +76,8 @@ def run(
             done = job.progress().completed_checkpoints
             now = running(job, attempt=killed + 1, checkpoints=done + 2)
             os.kill(slot_pids(now)[killed % 2], signal.SIGKILL)
-        result.result(240)
-        watching.result(60)
+        result.result(PATIENCE)
+        watching.result(PATIENCE)
     assert job.progress().restarts >= KILLS
     look()
 

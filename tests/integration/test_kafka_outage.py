@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from kafka_parts import Reading, exactly_once, read_all, sink, source, values, write
-from patience import until
+from patience import PATIENCE, until
 from sink_parts import begun, open_writer, put
 
 from penstock.errors import SinkError
@@ -80,7 +80,7 @@ def test_what_was_prepared_is_committed_when_the_broker_is_back(
         time.sleep(1)
         assert not committed.done()
         broker.start()
-        committed.result(60)
+        committed.result(PATIENCE)
     assert values(read_all(broker, name)) == ["a", "b"]
     writer.close()
     end.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from job_parts import Count, environment, running
 from kafka_parts import exactly_once, read_all, source, values, write
-from patience import until
+from patience import PATIENCE, until
 from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
@@ -48,14 +48,14 @@ def test_every_number_is_counted_once(
     try:
         running(job)
         for parallelism in (2, 3, 1):
-            job.rescale(parallelism).result(120)
+            job.rescale(parallelism).result(PATIENCE)
             seen = job.progress().completed_checkpoints
             until(lambda seen=seen: job.progress().completed_checkpoints > seen, "a checkpoint")
         feeder.join()
         until(lambda: len(_written(broker, out)) >= NUMBERS, "all is there")
         assert job.progress().restarts == 0
     finally:
-        job.cancel().result(60)
+        job.cancel().result(PATIENCE)
     found = _written(broker, out)
     assert sorted(number for _, _, number in found) == list(range(NUMBERS))
     for key in range(KEYS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from planted_bugs import Bug, finds, problem_of, recovery_does_not_commit_again
@@ -12,7 +12,7 @@ from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CheckpointStore
 from penstock.jobmanager.checkpoints import Checkpoints
-from penstock.jobmanager.completion import Completion
+from penstock.jobmanager.completion import Completion, Plan
 from penstock.testing.faults import FaultRates
 from penstock.testing.planned_deaths import PLANS, PlannedDeathScenario
 
@@ -61,32 +61,34 @@ def the_manifest_of_a_savepoint_is_written_first(patch: pytest.MonkeyPatch) -> N
     patch.setattr(SavepointLocation, "store", store)
 
 
-def a_stop_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
-    def stop(self: Completion, store: Any, metadata: Any, location: SavepointLocation) -> None:
-        own = location.as_checkpoint(metadata)
-        self._write(store, own, lambda: location.complete(metadata))
+def a_savepoint_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
+    original = Completion.begin
 
-    patch.setattr(Completion, "stop", stop)
+    def begin(self: Completion, plan: Plan) -> None:
+        original(self, plan if plan.copy is None else replace(plan, store=None))
+
+    patch.setattr(Completion, "begin", begin)
 
 
-def a_stop_is_no_savepoint_yet_when_all_is_committed(patch: pytest.MonkeyPatch) -> None:
-    def stop(self: Completion, store: Any, metadata: Any, location: SavepointLocation) -> None:
-        own = location.as_checkpoint(metadata)
-        self._write(store, own, lambda: store.complete(own))
+def a_savepoint_has_no_copy_yet_when_all_is_committed(patch: pytest.MonkeyPatch) -> None:
+    original = Completion.begin
 
-    patch.setattr(Completion, "stop", stop)
+    def begin(self: Completion, plan: Plan) -> None:
+        original(self, replace(plan, copy=None))
+
+    patch.setattr(Completion, "begin", begin)
 
 
 def a_job_is_held_by_a_checkpoint_that_does_not_exist(patch: pytest.MonkeyPatch) -> None:
-    original = Checkpoints._write
+    original = Completion.begin
 
-    def write(self: Checkpoints, metadata: CheckpointMetadata) -> None:
-        if self._holding.is_held(metadata.checkpoint):
-            self.completed(metadata)
-        else:
-            original(self, metadata)
+    def begin(self: Completion, plan: Plan) -> None:
+        held = isinstance(self._outcome, Checkpoints) and self._outcome._holding.is_held(
+            plan.metadata.checkpoint
+        )
+        original(self, replace(plan, store=None) if held else plan)
 
-    patch.setattr(Checkpoints, "_write", write)
+    patch.setattr(Completion, "begin", begin)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +96,8 @@ def a_job_is_held_by_a_checkpoint_that_does_not_exist(patch: pytest.MonkeyPatch)
     [
         a_part_of_a_savepoint_counts_before_it_is_stored,
         the_manifest_of_a_savepoint_is_written_first,
-        a_stop_is_no_checkpoint_of_the_job,
-        a_stop_is_no_savepoint_yet_when_all_is_committed,
+        a_savepoint_is_no_checkpoint_of_the_job,
+        a_savepoint_has_no_copy_yet_when_all_is_committed,
         recovery_does_not_commit_again,
         a_job_is_held_by_a_checkpoint_that_does_not_exist,
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -109,8 +110,8 @@ def test_a_savepoint_says_what_the_output_said_and_is_repaired(
     job = env.execute_async("counting")
     while not any((tmp_path / "out").rglob("part-*")):
         assert not job.get_job_execution_result().done()
-    path = job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(100)
-    job.get_job_execution_result().result(100)
+    path = job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     said: dict[str, tuple[int, int]] = {}
     for file in (tmp_path / "out").rglob("part-*"):
         for key, count, number in map(str.split, file.read_text().splitlines()):
@@ -338,7 +339,7 @@ def test_a_retained_checkpoint_becomes_a_savepoint_for_any_backend(
     job = env.execute_async("counting")
     while job.progress().completed_checkpoints < 4:
         assert not job.get_job_execution_result().done()
-    job.cancel().result(100)
+    job.cancel().result(PATIENCE)
     [folder] = (tmp_path / "checkpoints").iterdir()
     store = CheckpointStore(str(tmp_path / "checkpoints"), folder.name)
     checkpoint = folder / f"chk-{store.whole()[-1]}"

@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 import pytest
 from job_parts import Count, as_line, check_output, environment, key_of, running, slot_pids
-from patience import until
+from patience import PATIENCE, until
 
 from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus
 from penstock.common import WatermarkStrategy
@@ -86,5 +86,5 @@ def test_a_checkpoint_overtakes_what_waits_and_a_restart_goes_on_from_it(
     os.kill(slot_pids(client.progress())[0], signal.SIGKILL)
     running(client, attempt=2)
     (tmp_path / "hurry").touch()
-    client.get_job_execution_result().result(120)
+    client.get_job_execution_result().result(PATIENCE)
     check_output(tmp_path / "out", range(RECORDS))

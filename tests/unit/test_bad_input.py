@@ -6,6 +6,7 @@ import importlib
 import threading
 
 import pytest
+from patience import PATIENCE
 
 from penstock.common import Types
 from penstock.datastream import (
@@ -252,7 +253,7 @@ def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
         build(env.from_collection(["ab", "ac"])).print()
         job = env.execute_async()
         with pytest.raises(JobFailedError) as caught:
-            job.get_job_execution_result().result(timeout=30)
+            job.get_job_execution_result().result(PATIENCE)
         assert caught.value.__cause__.code == code
         assert (job.progress().attempt, job.progress().restarts) == (1, 1)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Configuration, WatermarkStrategy
@@ -68,7 +69,7 @@ def test_a_full_disk_fails_checkpoints_and_not_the_job(what: str) -> None:
         assert after.restarts == 0, "the job went on"
         newest, damaged = env.simulation.job.store.newest()  # type: ignore[union-attr]
         assert newest is not None and damaged == []
-        job.cancel().result(30)
+        job.cancel().result(PATIENCE)
         left = [path for path in env.filesystem.files if "/checkpoints/" in path]
         assert left == [], "also what nobody knew of is deleted"
 
@@ -124,7 +125,7 @@ def test_a_clock_that_goes_back_stops_no_checkpoint() -> None:
         after = wait_for(job, lambda now: now.completed_checkpoints >= more)
         assert clock.now - then < 60_000, "deadlines do not wait for the hour to pass again"
         assert (after.restarts, after.failed_checkpoints) == (0, 0)
-        job.cancel().result(30)
+        job.cancel().result(PATIENCE)
 
 
 # --- one job id, two jobs ---------------------------------------------------------------------
@@ -165,7 +166,7 @@ def test_two_jobs_with_one_id_in_one_session_the_second_is_refused(tmp_path: Pat
     store.check_current()
     assert CheckpointStore(str(tmp_path), "the-id").claim().generation == 2
     runner.cancel()
-    assert runner.join(30)
+    assert runner.join(PATIENCE)
 
 
 # --- the next start of the same id ------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from patience import PATIENCE
 
 from penstock.checkpoint.history import CheckpointStatus
 from penstock.checkpoint.settings import CheckpointSettings, Retention
@@ -92,9 +93,9 @@ def endless(env, name="endless"):
 
 
 def ended(job):
-    job.cancel().result(30)
+    job.cancel().result(PATIENCE)
     with pytest.raises(JobCancelledError):
-        job.get_job_execution_result().result(30)
+        job.get_job_execution_result().result(PATIENCE)
 
 
 def with_checkpoints(**settings):
@@ -109,7 +110,7 @@ def test_a_checkpoint_can_be_asked_for_and_is_told_of():
         while job.get_job_status().result() is not JobStatus.RUNNING or not job.progress().metrics:
             pass
         asked = [job.trigger_checkpoint() for _ in range(3)]
-        ids = [future.result(30) for future in asked]
+        ids = [future.result(PATIENCE) for future in asked]
         assert sorted(set(ids)) in ([1, 2], [1, 2, 3]), "one under way, the others share the next"
         while len(job.get_checkpoint_history()) < len(set(ids)):
             pass
@@ -119,7 +120,7 @@ def test_a_checkpoint_can_be_asked_for_and_is_told_of():
         assert len(record.subtasks) == len(env.simulation.job.graph.subtasks())
         assert record.state_size >= record.incremental_size > 0
         with pytest.raises(CheckpointError, match="the job is CANCELED"):
-            job.trigger_checkpoint().result(30)
+            job.trigger_checkpoint().result(PATIENCE)
 
 
 def test_without_checkpoints_none_can_be_asked_for():
@@ -128,7 +129,7 @@ def test_without_checkpoints_none_can_be_asked_for():
         while not job.progress().metrics:
             pass
         with pytest.raises(CheckpointError, match="set an interval first"):
-            job.trigger_checkpoint().result(30)
+            job.trigger_checkpoint().result(PATIENCE)
         ended(job)
 
 
@@ -141,7 +142,7 @@ def test_more_failures_than_tolerable_fail_the_job(tolerable):
     with local_environment(configuration=settings, faults=faults) as env:
         job = endless(env)
         with pytest.raises(JobFailedError, match="tolerable-failed-checkpoints") as failed:
-            job.get_job_execution_result().result(60)
+            job.get_job_execution_result().result(PATIENCE)
         assert isinstance(failed.value.__cause__, CheckpointError)
         assert job.progress().failed_checkpoints > int(tolerable)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from patience import PATIENCE
 
 from penstock.checkpoint.savepoints import open_snapshot
 from penstock.cli.main import penstock, run
@@ -103,7 +104,7 @@ def test_a_job_is_stopped_and_listed(running: RunningJob, tmp_path: Path) -> Non
     assert str(running.get_job_id()) in listed and "RUNNING" in listed
     told = CliRunner().invoke(penstock, ["stop", "-p", str(tmp_path / "savepoints"), "endless"])
     assert open_snapshot(told.output.strip()).metadata.vertices
-    running.get_job_execution_result().result(60)
+    running.get_job_execution_result().result(PATIENCE)
     assert CliRunner().invoke(penstock, ["list"]).output == "no job runs\n"
     assert "FINISHED" in CliRunner().invoke(penstock, ["list", "--all"]).output
 
@@ -120,7 +121,7 @@ def test_a_job_is_rescaled(running: RunningJob, capsys: pytest.CaptureFixture[st
 
 def test_a_job_is_cancelled(running: RunningJob) -> None:
     assert run(["cancel", "endless"]) == 0
-    assert running.get_job_status().result(60).name == "CANCELED"
+    assert running.get_job_status().result(PATIENCE).name == "CANCELED"
 
 
 def test_what_cannot_be_done_is_one_line_on_stderr(
@@ -152,7 +153,7 @@ env.execute()
 def test_a_dry_run_says_what_is_matched_new_and_dropped(
     running: RunningJob, tmp_path: Path
 ) -> None:
-    path = running.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
+    path = running.trigger_savepoint(str(tmp_path / "savepoints")).result(PATIENCE)
     same, other = tmp_path / "same.py", tmp_path / "other.py"
     same.write_text(PROGRAM.replace("UID", "sums"))
     other.write_text(PROGRAM.replace("UID", "totals"))

@@ -82,9 +82,9 @@ class Subtask:
             found[key] = (self.backend.get_state(COUNT).value(), seen)
         return found
 
-    def cut(self, number: int, savepoint: bool = False) -> OperatorCut:
-        base = () if savepoint else self.chain.base()
-        captured = self.backend.cut(number, full=not base, files=not savepoint)
+    def cut(self, number: int) -> OperatorCut:
+        base = self.chain.base()
+        captured = self.backend.cut(number, full=not base, files=True)
         return OperatorCut(
             "uid",
             number,
@@ -93,12 +93,13 @@ class Subtask:
             groups=self.groups,
             files=captured.files,
             stored_files=self.chain.files(),
-            origin=Origin(self.index, self.of, "" if savepoint else "rocksdb"),
+            origin=Origin(self.index, self.of, "rocksdb"),
         )
 
     def checkpoint(self, number: int, confirmed: bool = True) -> tuple[Handles, int]:
         name = SegmentName(self.attempt, number, self.index, f"op of {self.of}")
-        snapshot, size = self.cut(number).store(self.store, name)
+        stored = self.cut(number).store(self.store, name)
+        snapshot, size = stored.snapshot, stored.size
         self.chain.stored(number, snapshot.segments)
         if confirmed:
             self.backend.confirm(number)
@@ -285,7 +286,7 @@ def test_types_that_differ_between_subtasks_become_one(make):
 def test_without_enough_in_it_and_in_a_savepoint_there_are_entries(make):
     subtask = make()
     subtask.put("a", 1)
-    assert subtask.cut(1, savepoint=True).files is None
+    assert subtask.backend.whole().files is None
     subtask.backend._settings = replace(subtask.settings, files_from=1 << 30)
     assert subtask.cut(2).files is None
     subtask.backend._settings = subtask.settings
@@ -395,7 +396,7 @@ def test_tables_are_described_as_they_were_at_the_cut(make):
     # Before it is stored a state is declared.
     first.context.key = 0
     first.backend.get_state(SEEN).add("late")
-    snapshot, _ = cut.store(first.store, SegmentName(1, 1, 0, "op"))
+    snapshot = cut.store(first.store, SegmentName(1, 1, 0, "op")).snapshot
     assert [handle.states for handle in snapshot.segments if not handle.file] == [
         (("count", "value"),)
     ]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from penstock.connectors.sink import CommitterContext, WriterContext
 from penstock.datastream.connectors.file_system import (
@@ -195,7 +196,7 @@ def test_a_disk_that_is_full_in_the_middle(tmp_path):
         env={**os.environ, "PYTHONPATH": source},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(f"cannot write {out}/.part-job-")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from patience import PATIENCE
 
 from penstock.checkpoint.handles import SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
@@ -191,7 +192,7 @@ def savepoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         job = env.execute_async("remembered")
         while sum(m.records_in for m in job.progress().metrics.values()) < 400:
             pass
-        path = job.stop_with_savepoint(False, str(folder)).result(60)
+        path = job.stop_with_savepoint(False, str(folder)).result(PATIENCE)
         yield path
 
 
@@ -249,7 +250,7 @@ def test_a_retained_checkpoint_says_its_backend(tmp_path: Path) -> None:
             job = env.execute_async("sums")
             while job.progress().completed_checkpoints < 3:
                 pass
-            job.cancel().result(60)
+            job.cancel().result(PATIENCE)
         [folder] = place.iterdir()
         store = CheckpointStore(str(place), folder.name)
         path = folder / f"chk-{store.whole()[-1]}"

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_mock import MockCluster
 from kafka_parts import Reading, source, write
-from patience import until
+from patience import PATIENCE, until
 
 from penstock.common import DeserializationSchema
 from penstock.connectors.bad_records import BadRecord
@@ -93,7 +93,7 @@ def test_the_slot_is_woken_when_there_is_something_again(kafka: MockCluster) -> 
         assert reading.poll() == []
         assert reading.reader.split_of_last_poll() is None
         write(kafka, name, "b", partition=0)
-        assert woken.wait(30)
+        assert woken.wait(PATIENCE)
         assert until(reading.poll, "the next") == ["b"]
 
 

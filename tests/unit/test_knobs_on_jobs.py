@@ -6,6 +6,7 @@ import itertools
 import time
 
 import pytest
+from patience import PATIENCE
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.history import CheckpointStatus
@@ -68,7 +69,7 @@ def slowed(env, milliseconds):
 
 
 def ended(job):
-    job.cancel().result(30)
+    job.cancel().result(PATIENCE)
 
 
 def completed(progress):

@@ -7,6 +7,7 @@ import io
 import threading
 
 import pytest
+from patience import PATIENCE
 from rich.console import Console
 
 from penstock.common import WatermarkStrategy
@@ -87,7 +88,7 @@ def shown_text(graph, mode, terminal, monkeypatch, **changes):
     console = Console(file=out, force_terminal=terminal, width=120)
     with live.shown(mode, lambda: graph, progress, console):
         if mode != "off":
-            assert asked.wait(10)
+            assert asked.wait(PATIENCE)
     return out.getvalue()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from penstock.common import Configuration, IntCounter, WatermarkStrategy
 from penstock.common.job_status import JobStatus
@@ -98,12 +99,12 @@ def test_it_goes_on_at_each_parallelism_as_the_same_job(env: LocalEnvironment) -
     job = counting(env)
     job_id, ids = job.get_job_id(), []
     for parallelism in (3, 1, 4):
-        job.rescale(parallelism).result(60)
+        job.rescale(parallelism).result(PATIENCE)
         assert parallelisms(job)["counts"] == parallelisms(job)["ones"] == parallelism
         assert parallelisms(job)["files"] == 1, "it has a parallelism of its own"
-        ids.append(job.trigger_checkpoint().result(60))
+        ids.append(job.trigger_checkpoint().result(PATIENCE))
     assert ids == sorted(set(ids)), "the ids of checkpoints only grow"
-    result = job.get_job_execution_result().result(60)
+    result = job.get_job_execution_result().result(PATIENCE)
     assert written(env) == expected()
     assert result.get_job_id() == job_id
     assert result.get_accumulator_result("seen") == NUMBERS, "each record once"
@@ -114,7 +115,7 @@ def test_it_goes_on_at_each_parallelism_as_the_same_job(env: LocalEnvironment) -
 
 def test_it_runs_at_the_new_parallelism_when_the_future_is_done(env: LocalEnvironment) -> None:
     job = counting(env, 10**9)
-    job.rescale(4).result(60)
+    job.rescale(4).result(PATIENCE)
     assert len(env.simulation.master.progress().slots) == 4
     assert job.get_job_status().result() is JobStatus.RUNNING
 
@@ -123,24 +124,24 @@ def test_checkpoints_in_the_drivers_memory_will_do() -> None:
     with environment() as env:
         assert BELOW + "dir" not in env._values()
         job = counting(env)
-        job.rescale(3).result(60)
-        job.get_job_execution_result().result(60)
+        job.rescale(3).result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
         assert written(env) == expected()
 
 
 def test_the_same_parallelism_is_no_change(env: LocalEnvironment) -> None:
     job = counting(env, 10**9)
-    job.rescale(2).result(60)
-    job.rescale(2).result(60)
+    job.rescale(2).result(PATIENCE)
+    job.rescale(2).result(PATIENCE)
     assert env.simulation.master.progress().attempt <= 1
 
 
 def test_a_restart_keeps_the_new_parallelism(env: LocalEnvironment) -> None:
     job = counting(env)
-    job.rescale(3).result(60)
+    job.rescale(3).result(PATIENCE)
     runner = env._runners[-1]
     runner._at_next_tick(lambda: runner.simulation.master.fail(RuntimeError("on purpose")))
-    job.get_job_execution_result().result(60)
+    job.get_job_execution_result().result(PATIENCE)
     assert job.progress().restarts == 1
     assert parallelisms(job)["counts"] == 3
     assert written(env) == expected()
@@ -153,7 +154,7 @@ def test_a_restart_keeps_the_new_parallelism(env: LocalEnvironment) -> None:
 def test_below_one_nothing_runs(env: LocalEnvironment, parallelism: int) -> None:
     job = counting(env, 10**9)
     with pytest.raises(InvalidParallelismError, match="runs nothing"):
-        job.rescale(parallelism).result(60)
+        job.rescale(parallelism).result(PATIENCE)
     assert not job.get_job_execution_result().done()
 
 
@@ -161,7 +162,7 @@ def test_above_the_largest_parallelism_there_are_no_key_groups(env: LocalEnviron
     env.set_max_parallelism(4)
     job = counting(env, 10**9)
     with pytest.raises(InvalidParallelismError, match="is not between 1 and its max parallelism 4"):
-        job.rescale(5).result(60)
+        job.rescale(5).result(PATIENCE)
     assert not job.get_job_execution_result().done()
 
 
@@ -169,8 +170,8 @@ def test_too_few_cores_are_noticed_before_anything_is_stopped(env: LocalEnvironm
     job = counting(env)
     env.simulation.cores = 2
     with pytest.raises(RescaleError, match="the job was not rescaled: simulated: too few cores"):
-        job.rescale(3).result(60)
-    job.get_job_execution_result().result(60)
+        job.rescale(3).result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     assert job.progress().attempt == 1, "it went on as before"
     assert written(env) == expected()
 
@@ -179,14 +180,14 @@ def test_without_checkpoints_there_is_nothing_to_go_on_from() -> None:
     with local_environment(seed=3) as env:
         job = counting(env, 10**9)
         with pytest.raises(RescaleError, match=r"it has no checkpoints; set execution\.check"):
-            job.rescale(3).result(60)
+            job.rescale(3).result(PATIENCE)
 
 
 def test_a_job_that_has_ended_stays_as_it_is(env: LocalEnvironment) -> None:
     job = counting(env, 10)
-    job.get_job_execution_result().result(60)
+    job.get_job_execution_result().result(PATIENCE)
     with pytest.raises(RescaleError, match="it is finished"):
-        job.rescale(3).result(60)
+        job.rescale(3).result(PATIENCE)
 
 
 def test_where_every_operator_has_its_own_parallelism_there_is_none_to_change(
@@ -195,15 +196,15 @@ def test_where_every_operator_has_its_own_parallelism_there_is_none_to_change(
     env.from_collection(range(10)).print().set_parallelism(1)
     job = env.execute_async("fixed")
     with pytest.raises(ProgramError, match="every operator has a parallelism of its own"):
-        job.rescale(3).result(60)
+        job.rescale(3).result(PATIENCE)
 
 
 def test_one_change_at_a_time(env: LocalEnvironment) -> None:
     job = counting(env, 10**9)
     first, second = job.rescale(3), job.rescale(4)
     with pytest.raises(RescaleError, match="it is being rescaled already"):
-        second.result(60)
-    first.result(60)
+        second.result(PATIENCE)
+    first.result(PATIENCE)
     assert parallelisms(job)["counts"] == 3
 
 
@@ -212,7 +213,7 @@ def test_a_job_that_is_cancelled_meanwhile_says_so(env: LocalEnvironment) -> Non
     asked = job.rescale(3)
     job.cancel()
     with pytest.raises(RescaleError, match="it is canceled"):
-        asked.result(60)
+        asked.result(PATIENCE)
 
 
 # --- half-way ---------------------------------------------------------------------------------
@@ -225,8 +226,8 @@ def test_slots_that_do_not_come_up_are_no_harm(env: LocalEnvironment) -> None:
         pass
     runner.simulation.later_cores = 2
     with pytest.raises(RescaleError, match="went back to how it ran before: simulated: no core"):
-        job.rescale(3).result(60)
-    result = job.get_job_execution_result().result(60)
+        job.rescale(3).result(PATIENCE)
+    result = job.get_job_execution_result().result(PATIENCE)
     assert parallelisms(job)["counts"] == 2
     assert written(env) == expected()
     assert result.get_accumulator_result("seen") == NUMBERS
@@ -236,9 +237,9 @@ def test_slots_that_do_not_come_up_are_no_harm(env: LocalEnvironment) -> None:
 def test_a_function_that_cannot_be_opened_there_is_no_harm(env: LocalEnvironment) -> None:
     job = counting(env, function=OnlyBelow(3))
     with pytest.raises(RescaleError, match=r"went back to how it ran before: .*cannot be 3"):
-        job.rescale(3).result(60)
-    job.rescale(1).result(60)
-    job.get_job_execution_result().result(60)
+        job.rescale(3).result(PATIENCE)
+    job.rescale(1).result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     assert parallelisms(job)["counts"] == 1
     assert written(env) == expected()
 
@@ -246,8 +247,8 @@ def test_a_function_that_cannot_be_opened_there_is_no_harm(env: LocalEnvironment
 def test_a_savepoint_that_waits_is_taken_afterwards(env: LocalEnvironment) -> None:
     job = counting(env, 10**9)
     asked = job.rescale(3)
-    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
-    asked.result(60)
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
+    asked.result(PATIENCE)
     assert path
 
 
@@ -261,8 +262,8 @@ def test_among_faults(seed: int) -> None:
         for parallelism in (3, 1, 2):
             asked = job.rescale(parallelism)
             try:
-                asked.result(60)
+                asked.result(PATIENCE)
             except RescaleError:
                 continue
-        job.get_job_execution_result().result(60)
+        job.get_job_execution_result().result(PATIENCE)
         assert written(env) == expected()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from patience import PATIENCE
 
 from penstock.common import Configuration, IntCounter, JobStatus, Types, WatermarkStrategy
 from penstock.connectors import QueueEnumerator, Source, SourceReader
@@ -126,7 +127,7 @@ def test_an_endless_program_can_be_looked_at_and_left() -> None:
         endless(env).filter(lambda n: False).print()
         client = env.execute_async()
         assert not client.get_job_execution_result().done()
-        client.cancel().result(timeout=30)
+        client.cancel().result(PATIENCE)
         assert client.get_job_status().result() is JobStatus.CANCELED
         with pytest.raises(JobCancelledError):
             client.get_job_execution_result().result()

@@ -31,13 +31,26 @@ def restore(retained, checkpoint, *segments):
 
 
 def test_more_than_enough_are_deleted_with_what_no_other_refers_to(retained):
-    assert retained.take_superfluous(None) == {1: {"shared/delta-1"}}
+    assert retained.take_superfluous(3, None) == {1: {"shared/delta-1"}}
     assert retained.ids() == {2, 3}
-    assert retained.take_superfluous(None) == {}
+    assert retained.take_superfluous(3, None) == {}
+
+
+def test_all_stay_from_the_one_that_is_committed(retained):
+    assert retained.take_superfluous(1, None) == {}
+    assert retained.ids() == {1, 2, 3}
+
+
+def test_what_a_newer_one_in_doubt_refers_to_stays(retained):
+    retained.doubt(metadata(4, "shared/delta-1", "shared/delta-4"))
+    assert retained.take_superfluous(3, None) == {1: frozenset()}
+    retained.completed(metadata(5, "shared/base"))
+    gone = retained.take_superfluous(5, None)
+    assert gone[4] == {"shared/delta-1", "shared/delta-4"}
 
 
 def test_all_stay_from_the_one_that_is_needed(retained):
-    assert retained.take_superfluous(1) == {}
+    assert retained.take_superfluous(3, 1) == {}
     assert retained.ids() == {1, 2, 3}
 
 
@@ -54,11 +67,11 @@ def test_a_start_from_nothing_leaves_none(retained):
 def test_a_checkpoint_in_doubt_is_deleted_when_a_newer_one_is_complete(retained):
     retained.doubt(metadata(4, "shared/base", "shared/delta-4"))
     retained.completed(metadata(5, "shared/base", "shared/delta-5"))
-    assert retained.take_superfluous(None)[4] == {"shared/delta-4"}
-    assert 4 not in retained.take_superfluous(None), "once"
+    assert retained.take_superfluous(5, None)[4] == {"shared/delta-4"}
+    assert 4 not in retained.take_superfluous(5, None), "once"
 
 
 def test_a_new_attempt_knows_what_becomes_of_a_checkpoint_in_doubt(retained):
     retained.doubt(metadata(4, "shared/base", "shared/delta-4"))
     restore(retained, 4, "shared/base", "shared/delta-4")
-    assert 4 not in retained.take_superfluous(None)
+    assert 4 not in retained.take_superfluous(4, None)

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import PurePath
 
 import pytest
+from patience import PATIENCE
 from totals_job import KEYS, NUMBERS, after_some, environment, expected, stopped, totals, written
 
 from penstock.common.keys import groups_of_subtask
@@ -24,8 +25,8 @@ def test_away_to_another_parallelism_and_backend_and_back(
         for width, backend in ((2, home), (parallelism, away), (2, home)):
             job = totals(env, 10**9, width, path, **{BACKEND: backend})
             after_some(job, 1)
-            path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-            job.get_job_execution_result().result(60)
+            path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+            job.get_job_execution_result().result(PATIENCE)
         counts: dict[str, list[int]] = {}
         for line in written(env):
             key, count = line.split()
@@ -42,7 +43,7 @@ def test_two_jobs_from_one_savepoint_run_side_by_side() -> None:
         jobs = [totals(env, NUMBERS, width, path, out) for width, out in ((1, "a"), (3, "b"))]
         assert len({str(job.get_job_id()) for job in jobs}) == 2
         for job in jobs:
-            job.get_job_execution_result().result(60)
+            job.get_job_execution_result().result(PATIENCE)
         assert written(env, "a") == written(env, "b")
         assert sorted(before + written(env, "a")) == expected(NUMBERS)
 
@@ -51,12 +52,12 @@ def test_a_job_goes_back_in_time() -> None:
     with environment() as env:
         job = totals(env, NUMBERS)
         after_some(job, 1)
-        older = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+        older = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
         after_some(job, job.progress().completed_checkpoints + 2)
-        newer = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
+        newer = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
         for path, out in ((newer, "onward"), (older, "again")):
-            totals(env, NUMBERS, 2, path, out).get_job_execution_result().result(60)
+            totals(env, NUMBERS, 2, path, out).get_job_execution_result().result(PATIENCE)
         onward, again = written(env, "onward"), written(env, "again")
         assert sorted(written(env) + onward) == expected(NUMBERS)
         assert len(again) > len(onward), "it begins earlier"
@@ -68,10 +69,10 @@ def test_only_the_files_of_key_groups_of_ones_own_are_read(old: int, new: int) -
     with environment() as env:
         job = totals(env, NUMBERS, old)
         after_some(job, 1)
-        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
         reads = _count_reads(env)
-        totals(env, NUMBERS, new, path).get_job_execution_result().result(60)
+        totals(env, NUMBERS, new, path).get_job_execution_result().result(PATIENCE)
         read = {name: count for name, count in reads.items() if "-from-" in name}
         assert len(read) >= min(old, 2)
         for name, count in read.items():

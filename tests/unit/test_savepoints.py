@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from totals_job import (
     BELOW,
     KEYS,
@@ -40,21 +41,21 @@ def test_a_job_stops_and_goes_on_at_another_parallelism(parallelism: int) -> Non
     with environment() as env:
         job = totals(env, NUMBERS)
         after_some(job)
-        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
         before = written(env)
         assert 0 < len(before) < NUMBERS, "what lies before the savepoint is committed"
-        totals(env, NUMBERS, parallelism, path).get_job_execution_result().result(60)
+        totals(env, NUMBERS, parallelism, path).get_job_execution_result().result(PATIENCE)
         assert env.simulation.restored
         assert written(env) == expected(NUMBERS)
 
 
-def test_a_savepoint_commits_nothing_and_the_job_goes_on(env: LocalEnvironment) -> None:
+def test_after_a_savepoint_the_job_goes_on(env: LocalEnvironment) -> None:
     job = totals(env, NUMBERS)
     after_some(job)
-    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
     assert open_snapshot(path).metadata.committables.get("files") is not None
-    job.get_job_execution_result().result(60)
+    job.get_job_execution_result().result(PATIENCE)
     assert written(env) == expected(NUMBERS)
     assert path.startswith(f"{env.storage}/savepoints/savepoint-")
 
@@ -62,25 +63,25 @@ def test_a_savepoint_commits_nothing_and_the_job_goes_on(env: LocalEnvironment) 
 def test_a_savepoint_is_whole_in_itself_and_may_be_moved(env: LocalEnvironment) -> None:
     job = totals(env, NUMBERS)
     after_some(job)
-    path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-    job.get_job_execution_result().result(60)
+    path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     files = env.filesystem.files
     folder = path.removeprefix(env.storage)
     for name in [name for name in files if name.startswith(folder)]:
         files["/elsewhere/mine" + name.removeprefix(folder)] = files.pop(name)
     assert not any(name.startswith(("/checkpoints", "/savepoints")) for name in files)
     moved = f"{env.storage}/elsewhere/mine"
-    totals(env, NUMBERS, 3, moved).get_job_execution_result().result(60)
+    totals(env, NUMBERS, 3, moved).get_job_execution_result().result(PATIENCE)
     assert written(env) == expected(NUMBERS)
 
 
 def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment) -> None:
     job = totals(env, NUMBERS)
     after_some(job)
-    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
-    job.get_job_execution_result().result(60)
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     for parallelism, out in ((1, "a"), (3, "b")):
-        totals(env, NUMBERS, parallelism, path, out).get_job_execution_result().result(60)
+        totals(env, NUMBERS, parallelism, path, out).get_job_execution_result().result(PATIENCE)
     # Each goes on where the savepoint was, and ends where the others end.
     assert written(env, "a") == written(env, "b")
     assert 0 < len(written(env, "a")) < NUMBERS
@@ -89,16 +90,30 @@ def test_two_jobs_from_one_savepoint_and_the_first_goes_on(env: LocalEnvironment
     assert written(env) == expected(NUMBERS)
 
 
-def test_what_only_a_savepoint_covers_outlives_the_job(env: LocalEnvironment) -> None:
+def test_what_a_savepoint_covers_is_committed_and_marked(env: LocalEnvironment) -> None:
     job = totals(env, 10**9, **{BELOW + "interval": "1 h"})
     while not any(metrics.records_in for metrics in job.progress().metrics.values()):
         assert not job.get_job_execution_result().done()
-    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
-    job.cancel().result(60)
-    assert written(env) == []
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
     covered = open_snapshot(path).metadata.committables["files"]
     assert covered
-    assert all(part["from"] in env.filesystem.files for part in covered)
+    assert all(part["from"] not in env.filesystem.files for part in covered)
+    assert len(written(env)) > 0
+    assert open_snapshot(path).is_committed()
+    job.cancel().result(PATIENCE)
+
+
+def test_the_job_does_not_need_the_copy(env: LocalEnvironment) -> None:
+    """The savepoint is gone when the job has to go on from its checkpoint."""
+    job = totals(env, NUMBERS, **{BELOW + "interval": "1 h"})
+    while not any(metrics.records_in for metrics in job.progress().metrics.values()):
+        assert not job.get_job_execution_result().done()
+    path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
+    dispose(path)
+    env.simulation.crash(next(iter(env.simulation.processes.values())))
+    job.get_job_execution_result().result(PATIENCE)
+    assert job.progress().restarts == 1
+    assert written(env) == expected(NUMBERS)
 
 
 def test_without_checkpoints_there_are_savepoints_too() -> None:
@@ -116,27 +131,27 @@ def test_without_checkpoints_there_are_savepoints_too() -> None:
             return env.execute_async("no checkpoints")
 
         job = start(2, None)
-        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
-        start(3, path).get_job_execution_result().result(60)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
+        start(3, path).get_job_execution_result().result(PATIENCE)
         assert written(env) == expected(1000)
 
 
 def test_a_directory_must_be_known(env: LocalEnvironment) -> None:
     job = totals(env, 10**9)
     with pytest.raises(CheckpointError, match=r"set state\.savepoints\.dir"):
-        job.trigger_savepoint().result(60)
+        job.trigger_savepoint().result(PATIENCE)
     with pytest.raises(CheckpointError, match="ends with the process"):
-        job.trigger_savepoint("memory:///savepoints").result(60)
-    job.cancel().result(60)
+        job.trigger_savepoint("memory:///savepoints").result(PATIENCE)
+    job.cancel().result(PATIENCE)
     with pytest.raises(CheckpointError, match="the job is CANCELED"):
-        job.trigger_savepoint(f"{env.storage}/savepoints").result(60)
+        job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
 
 
 def test_the_configured_directory_is_used(env: LocalEnvironment) -> None:
     job = totals(env, 10**9, **{"state.savepoints.dir": f"{env.storage}/mine"})
-    assert job.trigger_savepoint().result(60).startswith(f"{env.storage}/mine/savepoint-")
-    job.cancel().result(60)
+    assert job.trigger_savepoint().result(PATIENCE).startswith(f"{env.storage}/mine/savepoint-")
+    job.cancel().result(PATIENCE)
 
 
 class AtTheEnd(KeyedProcessFunction):
@@ -160,8 +175,8 @@ def test_drained_every_timer_fires_before_the_job_ends() -> None:
         job = env.execute_async("drained")
         after_some(job)
         assert written(env) == []
-        job.stop_with_savepoint(True, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
+        job.stop_with_savepoint(True, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
         assert written(env) == ["0", "1", "2"]
 
 
@@ -172,10 +187,10 @@ def test_a_savepoint_that_fails_leaves_the_job_running(env: LocalEnvironment) ->
     )
     directory = f"{env.storage}/savepoints"
     with pytest.raises(CheckpointError, match="savepoint failed"):
-        job.trigger_savepoint(directory).result(60)
+        job.trigger_savepoint(directory).result(PATIENCE)
     with pytest.raises(CheckpointError, match="savepoint failed"):
-        job.stop_with_savepoint(False, directory).result(60)
-    job.get_job_execution_result().result(60)
+        job.stop_with_savepoint(False, directory).result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     assert job.progress().restarts == 0
     assert written(env) == expected(NUMBERS)
 
@@ -200,7 +215,7 @@ def test_disposing_leaves_nothing(env: LocalEnvironment) -> None:
 def test_what_is_claimed_is_the_jobs_own(env: LocalEnvironment) -> None:
     path = stopped(env)
     claim = {"execution.state-recovery.claim-mode": "CLAIM"}
-    totals(env, NUMBERS, 3, path, **claim).get_job_execution_result().result(60)
+    totals(env, NUMBERS, 3, path, **claim).get_job_execution_result().result(PATIENCE)
     assert written(env) == expected(NUMBERS)
     assert not any(name.startswith("/savepoints") for name in env.filesystem.files)
 
@@ -208,7 +223,7 @@ def test_what_is_claimed_is_the_jobs_own(env: LocalEnvironment) -> None:
 def test_what_is_not_claimed_stays(env: LocalEnvironment) -> None:
     path = stopped(env)
     before = {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
-    totals(env, NUMBERS, 3, path).get_job_execution_result().result(60)
+    totals(env, NUMBERS, 3, path).get_job_execution_result().result(PATIENCE)
     assert before == {n: d for n, d in env.filesystem.files.items() if n.startswith("/savepoints")}
 
 
@@ -218,7 +233,7 @@ def test_a_damaged_savepoint_is_refused(env: LocalEnvironment) -> None:
     env.filesystem.files[name] = env.filesystem.files[name][:-1]
     job = totals(env, NUMBERS, 2, path)
     with pytest.raises(JobFailedError) as failed:
-        job.get_job_execution_result().result(60)
+        job.get_job_execution_result().result(PATIENCE)
     assert isinstance(failed.value.__cause__, CorruptCheckpointError)
     assert "savepoint" in str(failed.value) and "cut short" in str(failed.value)
 
@@ -229,8 +244,8 @@ def test_a_savepoint_of_one_backend_is_restored_by_another(first: str, second: s
     with environment() as env:
         job = totals(env, NUMBERS, **{key: first})
         after_some(job)
-        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-        job.get_job_execution_result().result(60)
-        totals(env, NUMBERS, 3, path, **{key: second}).get_job_execution_result().result(60)
+        path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+        job.get_job_execution_result().result(PATIENCE)
+        totals(env, NUMBERS, 3, path, **{key: second}).get_job_execution_result().result(PATIENCE)
         assert env.simulation.restored
         assert written(env) == expected(NUMBERS)

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from patience import until
+from patience import PATIENCE, until
 
 from penstock.connectors import socket_source
 from penstock.connectors.source import EnumeratorContext, ReaderContext
@@ -42,7 +42,7 @@ class Server:
                     except OSError:
                         return
                     self.sent += 1
-                self.release.wait(20)
+                self.release.wait(PATIENCE)
         self._listener.close()
 
     def close(self):
@@ -94,7 +94,7 @@ def drain(reader, limit=1000):
             records += batch
         if batch is None:
             return records
-        assert reader.woken.wait(10), "nobody woke the slot"
+        assert reader.woken.wait(PATIENCE), "nobody woke the slot"
     raise AssertionError("it does not end")
 
 
@@ -140,7 +140,7 @@ def test_a_reader_that_is_not_polled_holds_the_server_back(serve, connect):
 def test_what_is_open_stays_open_in_a_checkpoint(serve, connect):
     server = serve(b"a\n", b"b\n", hold=True)
     reader = connect(server.port)
-    reader.woken.wait(5)
+    reader.woken.wait(PATIENCE)
     assert reader.poll(10) == ["a"]
     splits = reader.snapshot()
     assert splits and reader.poll(10) == []
@@ -161,7 +161,7 @@ def test_it_waits_for_a_server_as_often_as_allowed(connect, serve):
     with socket.create_server(("127.0.0.1", port)) as listener:
         connection, _ = listener.accept()
         connection.sendall(b"here\n")
-        assert reader.woken.wait(5)
+        assert reader.woken.wait(PATIENCE)
         assert reader.poll(10) == ["here"]
         connection.close()
 
@@ -201,7 +201,7 @@ def test_a_record_without_an_end_is_an_error(serve, connect, monkeypatch):
 
 def test_closing_does_not_wait_for_the_server(serve, connect):
     reader = connect(serve(b"a\n", hold=True).port)
-    reader.woken.wait(5)
+    reader.woken.wait(PATIENCE)
     reader.close()
     until(lambda: not reader._receiver.is_alive(), "the thread has ended")
 

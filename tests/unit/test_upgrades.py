@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from patience import PATIENCE
 
 from penstock.checkpoint.store import CheckpointStore
 from penstock.cli.main import penstock
@@ -105,7 +106,7 @@ def stopped(
         job = env.execute_async("old")
         while job.progress().completed_checkpoints < 2:
             pass
-        path: str = job.stop_with_savepoint(False, str(folder)).result(60)
+        path: str = job.stop_with_savepoint(False, str(folder)).result(PATIENCE)
         return path
 
 
@@ -145,7 +146,7 @@ def test_after_a_migration_checkpoints_hold_the_new_type_only(tmp_path: Path, ba
         job = env.execute_async("new")
         while job.progress().completed_checkpoints < 3:
             pass
-        job.cancel().result(60)
+        job.cancel().result(PATIENCE)
     [folder] = (tmp_path / "checkpoints").iterdir()
     store = CheckpointStore(str(tmp_path / "checkpoints"), folder.name)
     checkpoint = folder / f"chk-{store.whole()[-1]}"
@@ -191,7 +192,7 @@ def test_operator_state_is_migrated_in_a_job(tmp_path: Path) -> None:
         job = env.execute_async("old")
         while job.progress().completed_checkpoints < 2:
             pass
-        path = job.stop_with_savepoint(False, str(tmp_path)).result(60)
+        path = job.stop_with_savepoint(False, str(tmp_path)).result(PATIENCE)
     with environment("hashmap", path) as env:
         _, found = next(kept(env, Keep(NEW, Row(n=1, unit="g")), 10**9).execute_and_collect())
     assert found == [Row(n=7, unit="kg")]

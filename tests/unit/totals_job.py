@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from patience import PATIENCE
+
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -74,6 +76,6 @@ def stopped(env: LocalEnvironment) -> str:
     """A savepoint with which a job was stopped before its end."""
     job = totals(env, NUMBERS)
     after_some(job)
-    path: str = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(60)
-    job.get_job_execution_result().result(60)
+    path: str = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
+    job.get_job_execution_result().result(PATIENCE)
     return path

@@ -196,17 +196,13 @@ class CheckpointCoordinator(Generic[S]):
         most = self._settings.tolerable_failures
         return most is not None and self._failures_in_row > most
 
-    def completed(self, checkpoint: int, now_ms: int, confirms: bool = True) -> bool:
-        """The metadata exists; False if this attempt is not waiting for it (any more).
-
-        `confirms`: the job goes on from it, which it does not from a savepoint.
-        """
+    def completed(self, checkpoint: int, now_ms: int) -> bool:
+        """The metadata exists; False if this attempt is not waiting for it (any more)."""
         pending = self.pending.pop(checkpoint, None)
         if pending is None:
             return False
-        if confirms:
-            self.confirmed = checkpoint
-            self._failures_in_row = 0
+        self.confirmed = max(self.confirmed, checkpoint)
+        self._failures_in_row = 0
         self._history.ended(self._record(pending, CheckpointStatus.COMPLETED, now_ms))
         self._pause(now_ms)
         return True

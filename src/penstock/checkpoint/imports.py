@@ -43,7 +43,7 @@ def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) ->
         checkpoint=number,
         restored_from=path,
     )
-    if not store.complete(copy):
+    if not store.complete(copy, source.is_committed()):
         raise StorageError(f"{path} could not be taken over as checkpoint {number}: it is there")
     if claim:
         dispose(path)

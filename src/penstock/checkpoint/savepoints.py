@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from penstock.checkpoint import commit_marks
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
     decode_metadata,
@@ -50,10 +51,9 @@ class SavepointLocation:
             fs.delete(path)
         _delete_segments(self.path)
 
-    def as_checkpoint(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
-        """The same for the job's own directory: its state lies in the savepoint."""
-        paths = {path: f"{self.path}/{path}" for path in metadata.segment_paths()}
-        return metadata.with_paths(paths)
+    def mark_committed(self) -> None:
+        """All that it covers is committed: whoever restores it need not ask."""
+        commit_marks.mark_existing(self.path)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class Snapshot:
     checkpoint: int | None
     """The number of a retained checkpoint; None for a savepoint."""
     metadata: CheckpointMetadata
+
+    def is_committed(self) -> bool:
+        """Whether all that it covers is known to be committed."""
+        return commit_marks.is_marked(self.path)
 
 
 def open_snapshot(path: str) -> Snapshot:
@@ -101,6 +105,7 @@ def dispose(path: str) -> None:
     fs, folder = filesystem_for(snapshot.path)
     # The manifest goes first: a savepoint that exists is whole.
     fs.delete(f"{folder}/_metadata")
+    fs.delete(f"{folder}/{commit_marks.NAME}")
     _delete_segments(snapshot.path)
     fs.delete(folder)
 

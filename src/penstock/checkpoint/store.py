@@ -1,6 +1,7 @@
 """Where checkpoints are: Flink's layout on any file system.
 
 <dir>/<job-id>/chk-7/_metadata     the manifest; the checkpoint exists when it does
+<dir>/<job-id>/chk-7/_committed    all that it covers is committed
 <dir>/<job-id>/shared/             segments that checkpoints refer to
 <dir>/<job-id>/taskowned/          reserved, as in Flink
 <dir>/<job-id>/generation-2        a second driver has taken the job over
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from penstock.checkpoint import commit_marks
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.lineage import lineage
@@ -135,14 +137,19 @@ class CheckpointStore:
         """Above every id that this job has used, as far as can be seen."""
         return max((*self.ids(), *self._generations().starts().values()), default=0) + 1
 
-    def complete(self, metadata: CheckpointMetadata) -> bool:
+    def complete(self, metadata: CheckpointMetadata, committed: bool = False) -> bool:
         """Bring the checkpoint into existence; False if it was abandoned before.
+
+        `committed`: all that it covers is.
 
         SupersededError if another driver has taken the job over: what came into existence then
         leads nowhere, and nothing of it may be committed.
         """
         fs, path = self._metadata_path(metadata.checkpoint)
         data = encode_metadata(replace(metadata, generation=self.generation))
+        if committed:
+            # First: a checkpoint that exists without its mark would be asked about.
+            commit_marks.mark(self._folder(metadata.checkpoint), data)
         exists = fs.create(path, data) or self._is_mine(metadata.checkpoint)
         self.check_current()
         return exists
@@ -269,6 +276,7 @@ class CheckpointStore:
         fs, root = self._root()
         # The manifest goes first: a checkpoint that exists is whole.
         fs.delete(f"{root}/chk-{checkpoint}/_metadata")
+        fs.delete(f"{root}/chk-{checkpoint}/{commit_marks.NAME}")
         fs.delete(f"{root}/chk-{checkpoint}")
         for path in sorted(segments):
             fs.delete(f"{root}/{path}")
@@ -328,6 +336,17 @@ class CheckpointStore:
             if mark_stays:
                 return
         fs.delete(root)
+
+    def mark_committed(self, checkpoint: int) -> None:
+        """All that it covers is committed: whoever restores it need not ask."""
+        commit_marks.mark_existing(self._folder(checkpoint))
+
+    def is_committed(self, checkpoint: int) -> bool:
+        """Whether all that it covers is known to be committed."""
+        return commit_marks.is_marked(self._folder(checkpoint))
+
+    def _folder(self, checkpoint: int) -> str:
+        return f"{self.directory}/{self.job_id}/chk-{checkpoint}"
 
     def _generations(self) -> Generations:
         return Generations(*self._root())

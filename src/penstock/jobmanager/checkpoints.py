@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.coordinator import CheckpointCoordinator, PendingCheckpoint
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.history import CheckpointCounts, CheckpointRecord
 from penstock.checkpoint.lineage import ATTEMPTS_PER_GENERATION
@@ -24,7 +24,7 @@ from penstock.errors import CheckpointError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.committing import Commits, Committables, merge
 from penstock.jobmanager.completion import Attempt as WritingAttempt
-from penstock.jobmanager.completion import Completion
+from penstock.jobmanager.completion import Completion, Copy, Plan
 from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.holding import Holding
 from penstock.jobmanager.job import Job
@@ -33,7 +33,7 @@ from penstock.jobmanager.manual_requests import Answer, ManualRequests
 from penstock.jobmanager.recovery import StartPoint
 from penstock.jobmanager.results import ResultGate
 from penstock.jobmanager.retained import Retained
-from penstock.jobmanager.savepoints import SavepointRequest, Savepoints
+from penstock.jobmanager.savepoints import SavepointRequest, Savepoints, UnderWay
 from penstock.jobmanager.sweeps import Sweeps
 from penstock.network.elements import SavepointTarget
 from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
@@ -81,10 +81,10 @@ class Checkpoints:
         self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
-        self._completion = Completion(environment.io, attempt, self)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval = job.checkpoints.interval_ms
-        self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
+        self.committing = Commits(self._graph.job, job.id, last_attempt, interval)
+        self._completion = Completion(environment.io, attempt, self.committing, self)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
         self.finishing = False
@@ -119,7 +119,7 @@ class Checkpoints:
         self.undecided = []
         self.finishing = False
         self._retained.restored(start)
-        self.commits.restored()
+        self.committing.restored()
         self._results.completed(start.checkpoint)
         self._results.restarted()
 
@@ -244,8 +244,8 @@ class Checkpoints:
             return
         self._holding.failed(_AT_END)
         if self._job.store is None:
-            self.commits.add(merge(prepared))
-            self._commit(final=True)
+            self.committing.add(merge(prepared))
+            self._completion.commit(self._attempt.done)
         else:
             self._trigger()
 
@@ -278,37 +278,31 @@ class Checkpoints:
         subtask = SubtaskId(*message.subtask)
         if message.segments:
             self._store().keep_segments(message.segments)
+        if message.copy is not None:
+            self._savepoints.copied(message.checkpoint, subtask, message.copy)
         if self._coordinator.acknowledge(message.checkpoint, subtask, message.snapshot):
-            pending = self._coordinator.pending[message.checkpoint]
-            metadata = manifest(
+            self._write(self._coordinator.pending[message.checkpoint])
+
+    def _write(self, pending: PendingCheckpoint[SubtaskId]) -> None:
+        """Every subtask has acknowledged: bring the checkpoint into existence."""
+
+        def metadata_of(snapshots: Mapping[SubtaskId, SubtaskSnapshot]) -> CheckpointMetadata:
+            return manifest(
                 self._job,
-                pending,
+                pending.id,
+                snapshots,
                 self._attempt.number,
                 self._clock.now_ms(),
                 self._enumerator_states[pending.id],
-                self.commits.unconfirmed(),
+                self.committing.unconfirmed(),
             )
-            self._write(metadata)
 
-    def _write(self, metadata: CheckpointMetadata) -> None:
-        savepoint, store = self._savepoints.get(metadata.checkpoint), self._job.store
-        if savepoint is None:
-            self._completion.checkpoint(self._store(), metadata)
-            return
-        request, location = savepoint
-        if request.stop and store is not None:
-            self._completion.stop(store, metadata, location)
-        else:
-            self._completion.savepoint(metadata, location, request.stop)
-
-    def savepoint_completed(self, metadata: CheckpointMetadata) -> None:
-        """It exists; the job goes on as if nothing had been."""
-        now = self._clock.monotonic_ms()
-        if self._coordinator.completed(metadata.checkpoint, now, confirms=False):
-            self._enumerator_states.pop(metadata.checkpoint, None)
-            self.commits.keep(metadata.committables)
-            self._savepoints.completed(metadata.checkpoint)
-            self._over()
+        # A newer checkpoint that is complete covers what a savepoint covers.
+        store = self._job.store if pending.id > self._coordinator.confirmed else None
+        savepoint, copy = self._savepoints.get(pending.id), None
+        if savepoint is not None:
+            copy = Copy(savepoint.location, metadata_of(savepoint.copies))
+        self._completion.begin(Plan(metadata_of(pending.acknowledged), store, copy))
 
     def doubtful(self, metadata: CheckpointMetadata, reason: str) -> None:
         """The storage does not answer: go on without knowing, and decide before a restart.
@@ -319,33 +313,51 @@ class Checkpoints:
         self._retained.doubt(metadata)
         self.given_up(metadata.checkpoint, reason)
 
-    def completed(self, metadata: CheckpointMetadata) -> None:
-        """It exists: what it covers is committed, and what it replaces is let go."""
-        checkpoint = metadata.checkpoint
+    def exists(self, metadata: CheckpointMetadata) -> bool:
+        """Tell slots and whoever waits for results; what it replaces is given up."""
+        checkpoint, newest = metadata.checkpoint, self._coordinator.confirmed
         if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
-            return
-        final = self._savepoints.written(checkpoint) or metadata.is_final()
+            return False
         self._enumerator_states.pop(checkpoint, None)
+        if checkpoint < newest:
+            # A savepoint that took longer than the checkpoint after it.
+            return True
         for older in self._coordinator.subsumed():
             self.given_up(older, f"checkpoint {checkpoint} was complete before it", counts=False)
-        self.commits.add(metadata.committables)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
         self._results.completed(checkpoint)
         if self._job.store is not None:
             self._retained.completed(metadata)
-            self._discard_old()
-        if final:
+        if self._is_last(metadata):
             self.finishing = True
             self._coordinator.stop_triggering()
         self._requests.completed(checkpoint)
-        held = self._holding.is_held(checkpoint)
-        if held and final:
-            self._holding.failed(_AT_END)
-        self._commit(final)
-        if held and not final:
-            self._holding.completed(checkpoint)
-        elif not final:
+        return True
+
+    def commits(self, metadata: CheckpointMetadata) -> None:
+        """There is room for the next one; a job that is held by this one may move."""
+        last = self._is_last(metadata)
+        if self._holding.is_held(metadata.checkpoint):
+            if last:
+                self._holding.failed(_AT_END)
+            else:
+                self._holding.completed(metadata.checkpoint)
+        elif not last:
             self._over()
+
+    def settled(self, metadata: CheckpointMetadata) -> None:
+        """All that it covers is committed, and marked: older ones are not needed any more."""
+        last = self._is_last(metadata)
+        if self._job.store is not None:
+            self._discard_before(metadata.checkpoint)
+        self._savepoints.completed(metadata.checkpoint)
+        if last:
+            self._attempt.done()
+
+    def _is_last(self, metadata: CheckpointMetadata) -> bool:
+        """Whether the job ends with it."""
+        savepoint = self._savepoints.get(metadata.checkpoint)
+        return metadata.is_final() or (savepoint is not None and savepoint.request.stop)
 
     def declined(self, message: Decline) -> None:
         subtask = self._names_of({SubtaskId(*message.subtask)})
@@ -368,8 +380,8 @@ class Checkpoints:
         if self._holding.is_held(checkpoint):
             self._holding.failed(f"checkpoint {checkpoint} failed: {reason}")
         if savepoint is not None:
-            self._give_up(checkpoint, *savepoint, reason)
-            if savepoint[0].drain:
+            self._give_up(checkpoint, savepoint, reason)
+            if savepoint.request.drain:
                 return
         self._attempt.tell_all(Abort(self._attempt.number, checkpoint))
         for older, pending in list(self._coordinator.pending.items()):
@@ -394,21 +406,19 @@ class Checkpoints:
         self._attempt.checkpoint_over()
         self._trigger_requested()
 
-    def _give_up(
-        self, checkpoint: int, request: SavepointRequest, location: SavepointLocation, reason: str
-    ) -> None:
-        """A savepoint has failed: its files go, unless the job itself may need them."""
+    def _give_up(self, checkpoint: int, savepoint: UnderWay, reason: str) -> None:
+        """A savepoint has failed: its files go."""
         self._savepoints.failed(checkpoint, reason)
-        if checkpoint not in self.undecided:
-            self._environment.io.submit(location.abandon, _note_failure)
-        if request.drain:
+        self._environment.io.submit(savepoint.location.abandon, _note_failure)
+        if savepoint.request.drain:
             # Event time is at its end: what comes from now on would all be late.
             self._attempt.fail(CheckpointError(f"the job could not be drained: {reason}"))
 
     # --- afterwards ---------------------------------------------------------------------------
 
-    def _discard_old(self) -> None:
-        gone = self._retained.take_superfluous(self._coordinator.needed())
+    def _discard_before(self, settled: int) -> None:
+        """Delete what is not to be retained; a newer one than `settled` may not be committed."""
+        gone = self._retained.take_superfluous(settled, self._coordinator.needed())
         store = self._store()
 
         def discard() -> None:
@@ -417,32 +427,6 @@ class Checkpoints:
 
         if gone:
             self._environment.io.submit(discard, _note_failure)
-
-    def _commit(self, final: bool) -> None:
-        """Commit all that is covered; after the final checkpoint the job is then done."""
-        committables = self.commits.unconfirmed()
-        if not any(committables.values()):
-            if final:
-                self._done()
-            return
-        number = self._attempt.number
-
-        def done(_: None, error: Exception | None) -> None:
-            if not self._attempt.runs(number):
-                return
-            if error is not None:
-                # The next attempt commits again before it processes anything.
-                self._attempt.fail(error)
-                return
-            self.commits.confirm(committables)
-            if final:
-                self._done()
-
-        self._environment.io.submit(lambda: self.commits.commit(committables), done)
-
-    def _done(self) -> None:
-        self._savepoints.stopped()
-        self._attempt.done()
 
     def _store(self) -> CheckpointStore:
         store = self._job.store

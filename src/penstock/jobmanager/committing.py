@@ -8,15 +8,18 @@ commits it. Committing is idempotent, so doing it once too often is harmless.
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.connectors.sink import Committer, CommitterContext
-from penstock.errors import PenstockError, ProgramError, SinkError
+from penstock.errors import PenstockError, ProgramError, SinkError, StorageError
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SinkOperator
+
+log = logging.getLogger(__name__)
 
 Committables = Mapping[str, tuple[Plain, ...]]
 
@@ -40,7 +43,6 @@ class Commits:
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer
-        self._kept: dict[str, tuple[Plain, ...]] = {}
         self._unconfirmed: dict[str, dict[str, Plain]] = {}
 
     def unconfirmed(self) -> Committables:
@@ -80,18 +82,10 @@ class Commits:
             except Exception as error:
                 raise SinkError(f"the sink with uid {uid} cannot commit: {error}") from error
 
-    def keep(self, committables: Committables) -> None:
-        """A savepoint covers these: whoever restores it commits them, whatever becomes of us."""
-        self._kept = merge([self._kept, committables])
-
     def abort_others(self, keep: Committables) -> None:
-        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`.
-
-        What a savepoint covers is not aborted either.
-        """
-        kept = merge([keep, self._kept])
+        """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`."""
         for uid, committer in self._committers.items():
-            committer.abort_others(list(kept.get(uid, ())))
+            committer.abort_others(list(keep.get(uid, ())))
 
     def close(self) -> None:
         """The job is over."""
@@ -113,6 +107,14 @@ def merge(parts: Iterable[Committables]) -> dict[str, tuple[Plain, ...]]:
             for value in values:
                 known[_name(value)] = value
     return {uid: tuple(values.values()) for uid, values in merged.items() if values}
+
+
+def note_commit(mark: Callable[[], None]) -> None:
+    """Mark something as committed; without the mark whoever restores it asks again."""
+    try:
+        mark()
+    except StorageError as error:
+        log.warning("a commit could not be noted, a restore will ask for it again: %s", error)
 
 
 def _name(value: Plain) -> str:

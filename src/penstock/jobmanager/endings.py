@@ -39,7 +39,7 @@ def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exceptio
     try:
         _settle(job, checkpoints, final, error)
     finally:
-        checkpoints.commits.close()
+        checkpoints.committing.close()
 
 
 def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
@@ -49,9 +49,9 @@ def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Excepti
     newest: CheckpointMetadata | None = None
     if final is JobStatus.FINISHED:
         # All output is out; a slot that was given up may have begun files since.
-        checkpoints.commits.abort_others({})
+        checkpoints.committing.abort_others({})
     else:
-        newest, _ = settle_output(job, checkpoints.commits, checkpoints.undecided)
+        newest, _ = settle_output(job, checkpoints.committing, checkpoints.undecided)
     if job.store is None:
         return
     if not kept(job, final):

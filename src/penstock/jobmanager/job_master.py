@@ -188,7 +188,7 @@ class JobMaster:
                 self._recovered(start)
 
         self._environment.io.submit(
-            lambda: find_start(self.job, checkpoints.commits, undecided, had_checkpoint), done
+            lambda: find_start(self.job, checkpoints.committing, undecided, had_checkpoint), done
         )
 
     def _recovered(self, start: StartPoint) -> None:

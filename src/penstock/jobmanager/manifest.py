@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.checkpoint.coordinator import PendingCheckpoint
+from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.common.plain import Plain
 from penstock.graph.execution_graph import SubtaskId
@@ -14,17 +14,17 @@ from penstock.jobmanager.job import Job
 
 def manifest(
     job: Job,
-    pending: PendingCheckpoint[SubtaskId],
+    checkpoint: int,
+    snapshots: Mapping[SubtaskId, SubtaskSnapshot],
     attempt: int,
     now_ms: int,
     enumerators: Mapping[str, Plain],
     unconfirmed: Committables,
 ) -> CheckpointMetadata:
-    """The manifest of a checkpoint that every subtask has acknowledged.
+    """The manifest of a checkpoint of which every subtask has sent its part.
 
     `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed.
     """
-    snapshots = pending.acknowledged
     vertices = {
         vertex.uid: VertexSnapshot(
             vertex.name,
@@ -42,5 +42,5 @@ def manifest(
     ]
     committables = merge([unconfirmed, *prepared])
     return CheckpointMetadata(
-        job.id, pending.id, attempt, now_ms, vertices, enumerators, committables
+        job.id, checkpoint, attempt, now_ms, vertices, enumerators, committables
     )

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.store import CheckpointStore
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
 from penstock.errors import CorruptCheckpointError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
-from penstock.jobmanager.committing import Commits
+from penstock.jobmanager.committing import Commits, Committables, note_commit
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.matching import check_fits
 from penstock.jobmanager.rescaling import restored_subtasks
@@ -80,9 +81,21 @@ def settle_output(
         notes += unclaimed
     covered = commits.known(metadata.committables) if metadata is not None else {}
     # First the output that the checkpoint covers, then nothing else may ever become visible.
-    commits.commit(covered)
+    if metadata is not None and job.store is not None:
+        _commit(job.store, metadata, commits, covered)
     commits.abort_others(covered)
     return metadata, notes
+
+
+def _commit(
+    store: CheckpointStore, metadata: CheckpointMetadata, commits: Commits, covered: Committables
+) -> None:
+    """Commit what the checkpoint covers, unless a mark says that it is."""
+    if not covered or store.is_committed(metadata.checkpoint):
+        return
+    commits.commit(covered)
+    if covered == metadata.committables:
+        note_commit(lambda: store.mark_committed(metadata.checkpoint))
 
 
 def _import(job: Job) -> list[str]:

@@ -33,16 +33,17 @@ class Retained:
         """The checkpoints that are known to exist and are to be kept for now."""
         return frozenset(self._references)
 
-    def take_superfluous(self, needed: int | None) -> dict[int, frozenset[str]]:
-        """Checkpoints to be deleted now that a newer one is complete, each with its segments.
+    def take_superfluous(self, settled: int, needed: int | None) -> dict[int, frozenset[str]]:
+        """Checkpoints to be deleted, each with its segments, when all that `settled` covers is
+        committed.
 
-        All from `needed` on stay, whatever their number.
+        All newer ones stay, and all from `needed` on, whatever their number.
         """
-        gone = unreferenced(self._references, self._most, needed)
+        stays = settled if needed is None else min(settled, needed)
+        gone = unreferenced(self._references, self._most, stays)
         for checkpoint in gone:
             del self._references[checkpoint]
-        in_use = frozenset().union(*self._references.values())
-        for checkpoint, segments in self._doubtful.items():
-            gone[checkpoint] = segments - in_use
-        self._doubtful = {}
-        return gone
+        gone |= {c: segments for c, segments in self._doubtful.items() if c < settled}
+        self._doubtful = {c: s for c, s in self._doubtful.items() if c > settled}
+        in_use = frozenset().union(*self._references.values(), *self._doubtful.values())
+        return {checkpoint: segments - in_use for checkpoint, segments in gone.items()}

@@ -1,18 +1,19 @@
 """Savepoints that somebody asked for, and who is to hear what became of them.
 
-A savepoint is a checkpoint for which every operator writes all of its state to a place of its own.
-The job neither restores from it nor builds upon it, and commits nothing because of it. A job that
-*stops* with one is different: its last output is committed, so the savepoint is a checkpoint of
-the job too until that is done.
+A savepoint is a checkpoint like any other, of which every operator also writes a copy with all of
+its state to a place of the user's. The job goes on from the checkpoint and never reads the copy.
+What the checkpoint covers is committed, and then whoever asked hears where the copy is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.errors import CheckpointError
+from penstock.graph.execution_graph import SubtaskId
 
 SavepointAnswer = Callable[["str | None", "CheckpointError | None"], None]
 """Called once: with the path of the savepoint, or with why there is none."""
@@ -30,14 +31,22 @@ class SavepointRequest:
     """Let event time come to its end before: every timer fires, every window closes."""
 
 
+@dataclass
+class UnderWay:
+    """A savepoint whose checkpoint is under way."""
+
+    request: SavepointRequest
+    location: SavepointLocation
+    copies: dict[SubtaskId, SubtaskSnapshot] = field(default_factory=dict)
+    """The parts of the copy that are written."""
+
+
 class Savepoints:
-    """Requests wait for room, then for the end of their checkpoint, and one that stops the job
-    for the commit."""
+    """Requests wait for room, then for the end of their checkpoint and the commit."""
 
     def __init__(self) -> None:
         self._waiting: list[SavepointRequest] = []
-        self._under_way: dict[int, tuple[SavepointRequest, SavepointLocation]] = {}
-        self._stopped_with = 0
+        self._under_way: dict[int, UnderWay] = {}
 
     @property
     def waiting(self) -> bool:
@@ -46,7 +55,7 @@ class Savepoints:
     @property
     def stopping(self) -> bool:
         """Whether the job is about to stop: nothing else may be triggered."""
-        return any(request.stop for request, _ in self._under_way.values())
+        return any(savepoint.request.stop for savepoint in self._under_way.values())
 
     def add(self, request: SavepointRequest) -> None:
         self._waiting.append(request)
@@ -57,31 +66,26 @@ class Savepoints:
     def triggered(
         self, checkpoint: int, request: SavepointRequest, location: SavepointLocation
     ) -> None:
-        self._under_way[checkpoint] = (request, location)
+        self._under_way[checkpoint] = UnderWay(request, location)
 
-    def get(self, checkpoint: int) -> tuple[SavepointRequest, SavepointLocation] | None:
+    def get(self, checkpoint: int) -> UnderWay | None:
         return self._under_way.get(checkpoint)
 
+    def copied(self, checkpoint: int, subtask: SubtaskId, snapshot: SubtaskSnapshot) -> None:
+        """A subtask has written its part of the copy."""
+        if checkpoint in self._under_way:
+            self._under_way[checkpoint].copies[subtask] = snapshot
+
     def completed(self, checkpoint: int) -> None:
-        request, location = self._under_way.pop(checkpoint)
-        request.answer(location.path, None)
-
-    def written(self, checkpoint: int) -> bool:
-        """This checkpoint is complete; whether the job stops with it."""
-        if checkpoint not in self._under_way:
-            return False
-        self._stopped_with = checkpoint
-        return True
-
-    def stopped(self) -> None:
-        """The last output is committed: the job has stopped, with a savepoint or without."""
-        if self._stopped_with in self._under_way:
-            self.completed(self._stopped_with)
+        """All that this checkpoint covers is committed; whoever asked for a savepoint hears."""
+        found = self._under_way.pop(checkpoint, None)
+        if found is not None:
+            found.request.answer(found.location.path, None)
 
     def failed(self, checkpoint: int, reason: str) -> None:
         found = self._under_way.pop(checkpoint, None)
         if found is not None:
-            found[0].answer(None, CheckpointError(f"the savepoint failed: {reason}"))
+            found.request.answer(None, CheckpointError(f"the savepoint failed: {reason}"))
 
     def fail_all(self, reason: str) -> None:
         """No savepoint will come of any request."""

@@ -68,7 +68,8 @@ class Acknowledge:
     """A subtask's part of a checkpoint is done. `snapshot` is a SubtaskSnapshot.
 
     `segments` holds the state itself where checkpoints live in the JobMaster's memory. Of one that
-    holds the job, `report` is what functions had registered at the cut.
+    holds the job, `report` is what functions had registered at the cut. Of a savepoint, `copy` is
+    the snapshot as the savepoint has it.
     """
 
     attempt: int
@@ -77,6 +78,7 @@ class Acknowledge:
     snapshot: Any
     segments: Mapping[str, bytes]
     report: SubtaskReport | None = None
+    copy: Any = None
 
 
 @dataclass(frozen=True)

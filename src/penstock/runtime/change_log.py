@@ -15,13 +15,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.checkpoint.segment_names import SegmentName
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import StateError
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
-from penstock.runtime.operator_cut import OperatorCut
+from penstock.runtime.operator_cut import OperatorCut, StoredCut
 from penstock.state.marks import mark_of
 
 log = logging.getLogger(__name__)
@@ -75,7 +74,7 @@ class ChangeLog:
         )
         name = self._name(epoch).logged(self._pieces)
 
-        def done(result: tuple[OperatorSnapshot, int] | None, error: Exception | None) -> None:
+        def done(result: StoredCut | None, error: Exception | None) -> None:
             self._under_way = False
             if operator.chain.closed:
                 return
@@ -84,8 +83,7 @@ class ChangeLog:
                 return
             if self._epoch() != epoch:
                 return
-            snapshot, _ = result
-            operator.chain.settle(mark, snapshot.segments)
+            operator.chain.logged(mark, base, result.snapshot.segments[len(base) :])
             operator.state.confirm(mark)
 
         self._under_way = True

@@ -109,26 +109,29 @@ class RuntimeKeyedFunction(RuntimeFunction):
         context.backend = self.broadcast
         return context
 
-    def cut(self, checkpoint: int, full: bool = False) -> OperatorCut:
-        """`full`: all of the state, upon nothing."""
-        base = () if full else self.chain.base()
+    def cut(self, checkpoint: int, copied: bool = False, stored: bool = True) -> OperatorCut:
+        """`copied`: with all of the state beside it, for a savepoint.
+
+        Not `stored`: for a savepoint alone, of a job without checkpoints.
+        """
+        base = self.chain.base() if stored else ()
         # The function first: it may change keyed state too, and what it raises comes before a cut.
         unkeyed = super().cut(checkpoint)
         try:
-            files = not full and self.chain.incremental
+            files = stored and self.chain.incremental
             blocks = self.state.cut(mark_of(checkpoint), full=not base, files=files)
+            whole = self.state.whole() if copied and (base or blocks.files) else None
         except StateError as error:
             raise located(self.node.name, error) from error
-        # A savepoint is for any backend.
-        origin = replace(self.origin, backend="") if full else self.origin
         return replace(
             unkeyed,
             base=base,
             blocks=blocks,
+            whole=whole,
             groups=self.groups,
             files=blocks.files,
             stored_files=self.chain.files(),
-            origin=origin,
+            origin=self.origin,
         )
 
     def stored(self, checkpoint: int, snapshot: OperatorSnapshot) -> None:

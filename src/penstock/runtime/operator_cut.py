@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
@@ -18,6 +18,17 @@ from penstock.state.segments import GroupBlock, Origin
 
 
 @dataclass(frozen=True)
+class StoredCut:
+    """An operator's part of a checkpoint, stored."""
+
+    snapshot: OperatorSnapshot
+    size: int
+    """The bytes that were written."""
+    copy: OperatorSnapshot
+    """The same where copies were stored."""
+
+
+@dataclass(frozen=True)
 class OperatorCut:
     """An operator's state at a barrier, not yet durable."""
 
@@ -27,6 +38,8 @@ class OperatorCut:
     base: tuple[SegmentHandle, ...] = ()
     blocks: Iterable[GroupBlock] = ()
     """Keyed state: what changed upon `base`."""
+    whole: Iterable[GroupBlock] | None = None
+    """All of the keyed state, for a copy; None: that is what `blocks` are."""
     groups: range = range(0)
     own: tuple[GroupBlock, ...] = ()
     """Operator state."""
@@ -38,13 +51,15 @@ class OperatorCut:
     splits: tuple[Plain, ...] = ()
     prepare: Callable[[], list[Plain]] | None = None
 
-    def store(self, store: SegmentStore | None, name: SegmentName) -> tuple[OperatorSnapshot, int]:
+    def store(
+        self, store: SegmentStore | None, name: SegmentName, copies: SegmentStore | None = None
+    ) -> StoredCut:
         """Make it durable and release what it holds; called once, off the loop.
 
-        Also returns the bytes written.
+        With `copies`, all of the state is stored there too: for any backend, upon nothing.
         """
         try:
-            return self._store(store, name)
+            return self._store(store, name, copies)
         finally:
             self.discard()
 
@@ -53,28 +68,56 @@ class OperatorCut:
         if self.files is not None:
             self.files.discard()
 
-    def _store(self, store: SegmentStore | None, name: SegmentName) -> tuple[OperatorSnapshot, int]:
+    def _store(
+        self, store: SegmentStore | None, name: SegmentName, copies: SegmentStore | None
+    ) -> StoredCut:
+        keyed = self._gone_through(self.blocks)
+        segments, size = self.base, 0
+        known = {handle.path for handle in self.stored_files.values()}
+        # A job without checkpoints has copies alone.
+        copied_only = store is None and copies is not None
+        for handle in () if copied_only else self._written(store, name, keyed, self.origin):
+            handles: tuple[SegmentHandle, ...] = (handle,)
+            if self.files is not None and handle.first_group >= 0:
+                assert store is not None, "a database is linked for checkpoints only"
+                handles = self._with_files(store, handle, name, self.files)
+            segments += handles
+            size += sum(handle.size for handle in handles if handle.path not in known)
+        copied: tuple[SegmentHandle, ...] = ()
+        if copies is not None:
+            whole = keyed if self.whole is None else self._gone_through(self.whole)
+            origin = replace(self.origin, backend="") if self.origin is not None else None
+            copied = tuple(self._written(copies, name, whole, origin))
+            size += sum(handle.size for handle in copied)
+        committables = self.committables()
+        return StoredCut(
+            OperatorSnapshot(segments, self.splits, committables),
+            size,
+            OperatorSnapshot(copied, self.splits, committables),
+        )
+
+    def _gone_through(self, blocks: Iterable[GroupBlock]) -> list[GroupBlock]:
         try:
-            keyed = list(self.blocks)
+            return list(blocks)
         except StateError as error:
             raise located(self.name, error) from error
+
+    def _written(
+        self,
+        store: SegmentStore | None,
+        name: SegmentName,
+        keyed: list[GroupBlock],
+        origin: Origin | None,
+    ) -> Iterator[SegmentHandle]:
+        """Store keyed state and operator state, each if there is any."""
         parts = [(name, keyed, self.groups)]
         for group, own_name in ((NO_GROUP, name.own()), (UNION_GROUP, name.union())):
             blocks = [block for block in self.own if block.group == group]
             parts.append((own_name, blocks, range(group, group + 1)))
-        segments, size = self.base, 0
-        known = {handle.path for handle in self.stored_files.values()}
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
-                handle = write_segment(store, str(part_name), blocks, groups, self.origin)
-                if self.files is not None and groups is self.groups:
-                    handles = self._with_files(store, handle, name, self.files)
-                else:
-                    handles = (handle,)
-                segments += handles
-                size += sum(handle.size for handle in handles if handle.path not in known)
-        return OperatorSnapshot(segments, self.splits, self.committables()), size
+                yield write_segment(store, str(part_name), blocks, groups, origin)
 
     def _with_files(
         self, store: SegmentStore, described: SegmentHandle, name: SegmentName, files: LinkedFiles

@@ -43,6 +43,9 @@ class SegmentChain:
         self._named: frozenset[str] = frozenset()
         """The segments that the newest confirmed checkpoint refers to."""
         self._unsettled: dict[int, Handles] = {}
+        self._logged: list[tuple[int, Handles]] = []
+        """The pieces of the changelog in the chain that lie behind the newest confirmed checkpoint,
+        with their marks."""
         self._replaced: tuple[Handles, SegmentHandle] | None = None
         self._compacting = False
         self._outgrown = False
@@ -96,13 +99,29 @@ class SegmentChain:
         if handles is None:
             return False
         self._named = _paths(handles)
-        self.settle(mark, handles)
+        self._logged = [(at, piece) for at, piece in self._logged if at > mark]
+        pieces = tuple(handle for _, piece in self._logged for handle in piece)
+        builds_upon = _paths(self._settled) - _paths(pieces)
+        if not pieces:
+            self._settle(mark, handles)
+        elif not builds_upon <= self._named:
+            # Pieces that were cut behind this checkpoint build upon an older one, of which nobody
+            # keeps what this one does not name. They hold all that changed since the older one, so
+            # they mean the same upon this one.
+            self._settle(self._settled_at, (*handles, *pieces))
         return True
 
-    def settle(self, mark: int, handles: Handles) -> None:
-        """`handles` are the state at `mark`, for good. Without effect behind a later cut."""
-        if mark < self._settled_at:
-            return
+    def logged(self, mark: int, base: Handles, piece: Handles) -> None:
+        """A piece of the changelog, cut at `mark` upon `base`, is durable.
+
+        Without effect behind a later cut that is settled.
+        """
+        if mark > self._settled_at:
+            self._logged.append((mark, piece))
+            self._settle(mark, (*base, *piece))
+
+    def _settle(self, mark: int, handles: Handles) -> None:
+        """`handles` are the state at `mark`, for good."""
         if handles[:1] != self._settled[:1]:
             self._outgrown = False
         self._settled, self._settled_at = handles, mark

@@ -34,6 +34,8 @@ class _Stored:
     operators: dict[str, OperatorSnapshot]
     size: int
     segments: dict[str, bytes]
+    copies: dict[str, OperatorSnapshot] | None = None
+    """The same as a savepoint has it."""
 
 
 @dataclass
@@ -112,9 +114,9 @@ class Snapshots:
     ) -> None:
         """Cut `operators` here and now; `snapshot` says what else is known of the subtask.
 
-        For a savepoint all state is written, to its own place, and nothing is built upon it. If it
-        `gathers`, it is whole only with the channel state that `gathered` brings. A `report` goes
-        with the acknowledgement.
+        For a savepoint all state is also written to its own place. If it `gathers`, it is whole
+        only with the channel state that `gathered` brings. A `report` goes with the
+        acknowledgement.
         """
         clock = self._environment.clock
         started = clock.monotonic_ns()
@@ -129,7 +131,8 @@ class Snapshots:
             # All of them, whichever refuses: each has its part of what the next one carries on.
             try:
                 if savepoint is not None and isinstance(operator, RuntimeKeyedFunction):
-                    cuts.append(operator.cut(checkpoint, full=True))
+                    stored = self._store is not None
+                    cuts.append(operator.cut(checkpoint, copied=True, stored=stored))
                 else:
                     cuts.append(operator.cut(checkpoint))
             except (StateError, StorageError) as error:
@@ -142,9 +145,9 @@ class Snapshots:
         cut_at = clock.monotonic_ns()
         if gathers:
             self._gathering[checkpoint] = _Gathering(snapshot)
-        store = self._store
+        copies: SegmentStore | None = None
         if savepoint is not None:
-            store = SavepointLocation(savepoint.directory, savepoint.name).store()
+            copies = SavepointLocation(savepoint.directory, savepoint.name).store()
 
         def done(result: _Stored | None, error: Exception | None) -> None:
             if isinstance(error, (StorageError, StateError)):
@@ -154,8 +157,7 @@ class Snapshots:
             else:
                 sync_ns, async_ns = cut_at - started, clock.monotonic_ns() - cut_at
                 timed = replace(snapshot, sync_ns=sync_ns, async_ns=async_ns)
-                if savepoint is None:
-                    self._stored(checkpoint, result)
+                self._stored(checkpoint, result)
                 if not gathers:
                     self._acknowledge(checkpoint, result, timed, report)
                 elif checkpoint in self._gathering:
@@ -163,7 +165,7 @@ class Snapshots:
                     gathering.snapshot, gathering.stored = timed, result
                     self._store_in_flight(checkpoint, gathering)
 
-        self._environment.io.submit(lambda: self._write(checkpoint, cuts, store), done)
+        self._environment.io.submit(lambda: self._write(checkpoint, cuts, copies), done)
 
     def gathered(self, in_flight: InFlight) -> None:
         """The channel state of a checkpoint is whole."""
@@ -218,16 +220,19 @@ class Snapshots:
         self._environment.tell(Decline(self._attempt, self._subtask, checkpoint, str(reason)))
 
     def _write(
-        self, checkpoint: int, cuts: list[OperatorCut], store: SegmentStore | None
+        self, checkpoint: int, cuts: list[OperatorCut], copies: SegmentStore | None
     ) -> _Stored:
-        """Make the cuts durable."""
-        stored: dict[str, OperatorSnapshot] = {}
-        size = 0
-        for cut in cuts:
-            stored[cut.uid], written = cut.store(store, self._name(checkpoint, cut.uid))
-            size += written
-        carried = store.take() if isinstance(store, CarriedSegments) else {}
-        return _Stored(stored, size, carried)
+        """Make the cuts durable; those of a job without checkpoints only as copies."""
+        store = self._store
+        stored = {
+            cut.uid: cut.store(store, self._name(checkpoint, cut.uid), copies) for cut in cuts
+        }
+        return _Stored(
+            {uid: cut.snapshot for uid, cut in stored.items()},
+            sum(cut.size for cut in stored.values()),
+            store.take() if isinstance(store, CarriedSegments) else {},
+            {uid: cut.copy for uid, cut in stored.items()} if copies is not None else None,
+        )
 
     def _stored(self, checkpoint: int, result: _Stored) -> None:
         for operator in self._operators:
@@ -242,8 +247,11 @@ class Snapshots:
         report: SubtaskReport | None = None,
     ) -> None:
         whole = replace(snapshot, operators=result.operators, size=result.size)
+        copy = None if result.copies is None else replace(whole, operators=result.copies)
         self._environment.tell(
-            Acknowledge(self._attempt, self._subtask, checkpoint, whole, result.segments, report)
+            Acknowledge(
+                self._attempt, self._subtask, checkpoint, whole, result.segments, report, copy
+            )
         )
 
     def _name(self, checkpoint: int, uid: str) -> SegmentName:

@@ -51,6 +51,13 @@ class KeyedStateBackend(Protocol):
         """
         ...
 
+    def whole(self) -> Captured:
+        """All of the state at this moment, as a full cut has it, for whoever wants a copy.
+
+        It is no cut: what changed counts as before.
+        """
+        ...
+
     def confirm(self, checkpoint: int) -> None:
         """`checkpoint` is complete: deltas build on it from now on."""
         ...

@@ -52,6 +52,12 @@ class HashMapBackend:
         # All generations end before anything is written, which may fail: none may be left out.
         for table in self._tables.values():
             table.changes.end(checkpoint)
+        return self._captured(full)
+
+    def whole(self) -> Captured:
+        return self._captured(full=True)
+
+    def _captured(self, full: bool) -> Captured:
         captures = [self._capture(name, table, full) for name, table in self._tables.items()]
         return Captured([capture.blocks for capture in captures])
 

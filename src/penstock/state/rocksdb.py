@@ -81,21 +81,31 @@ class RocksDBBackend:
         for _, entries in self._tables.values():
             entries.end_generation(checkpoint)
         timers = self._timers.cut(checkpoint, full)
-        if full:
-            for _, entries in self._tables.values():
-                entries.flush()
         parts: list[Callable[[], Iterable[GroupBlock]]] = [lambda: timers]
-        if full and files and self.ships_files():
+        if full:
+            self._flush()
+            if not (files and self.ships_files()):
+                return Captured([*parts, *self._all_entries()])
             # Now: a state may be declared, or migrated, before these are gone through.
             described = list(self._empty_tables())
             return Captured([*parts, lambda: described], self._link(checkpoint))
         view = self.database.view()
-        for number, name in enumerate(self._tables):
-            if full:
-                parts.append(self._everything(name, number, view))
-            else:
-                parts.extend(self._changes(name, view))
+        for name in self._tables:
+            parts.extend(self._changes(name, view))
         return Captured(parts)
+
+    def whole(self) -> Captured:
+        timers = self._timers.whole()
+        self._flush()
+        return Captured([lambda: timers, *self._all_entries()])
+
+    def _all_entries(self) -> list[Callable[[], Iterable[GroupBlock]]]:
+        view = self.database.view()
+        return [self._everything(name, number, view) for number, name in enumerate(self._tables)]
+
+    def _flush(self) -> None:
+        for _, entries in self._tables.values():
+            entries.flush()
 
     def ships_files(self) -> bool:
         if not self.database.is_made() or self.database.size() < self._settings.files_from:

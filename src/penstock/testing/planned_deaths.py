@@ -20,7 +20,6 @@ from penstock.testing.faults import FaultRates
 from penstock.testing.planned_points import (
     OF_A_RESCALE,
     OF_A_SAVEPOINT,
-    OF_A_STOP,
     WITH_A_SAVEPOINT,
     dying_at,
 )
@@ -30,7 +29,7 @@ from penstock.testing.takeovers import Fate
 
 PLANS = (
     *(("savepoint", point) for point in OF_A_SAVEPOINT),
-    *(("stop", point) for point in OF_A_STOP),
+    *(("stop", point) for point in OF_A_SAVEPOINT),
     *(("rescale", point) for point in OF_A_RESCALE),
 )
 """What is planned, and where the driver dies."""
@@ -120,7 +119,8 @@ class PlannedDeathScenario(StopScenario):
 
     def _go_on(self) -> None:
         """The next driver of the job begins; or, if all is committed, perhaps another job."""
-        if self.point == "all is committed" and self._rng.random() < 0.5:
+        stopped = self.act == "stop" and self.point == "all is committed"
+        if stopped and self._rng.random() < 0.5:
             path = self._under_way()
             assert path is not None, "a stop that is committed has a savepoint"
             self.paths.append(path)
@@ -134,7 +134,7 @@ class PlannedDeathScenario(StopScenario):
     def _under_way(self) -> str | None:
         """The path of the savepoint that the driver was at; None if it had been given up."""
         under_way = self.drivers[0].master._checkpoints._savepoints._under_way
-        return next((location.path for _, location in under_way.values()), None)
+        return next((savepoint.location.path for savepoint in under_way.values()), None)
 
     def _check_savepoint(self) -> None:
         """From a certain point on there is a savepoint, and before it there is none."""

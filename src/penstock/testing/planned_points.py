@@ -45,22 +45,21 @@ POINTS = {
         *(SavepointLocation, "complete", "after"),
         lambda self, metadata: True,
     ),
-    # A stop.
     "it is a checkpoint of the job": Point(
-        *(Checkpoints, "completed", "before"),
+        *(Checkpoints, "exists", "before"),
         lambda self, metadata: self._savepoints.get(metadata.checkpoint) is not None,
     ),
     "all is committed": Point(
-        *(Checkpoints, "_done", "before"),
-        lambda self: self._savepoints.get(self._savepoints._stopped_with) is not None,
+        *(Checkpoints, "settled", "before"),
+        lambda self, metadata: self._savepoints.get(metadata.checkpoint) is not None,
     ),
     # A change of parallelism.
     "every subtask is held": Point(
         *(Checkpoints, "_write", "before"),
-        lambda self, metadata: self._holding.is_held(metadata.checkpoint),
+        lambda self, pending: self._holding.is_held(pending.id),
     ),
     "the checkpoint is complete": Point(
-        *(Checkpoints, "completed", "before"),
+        *(Checkpoints, "exists", "before"),
         lambda self, metadata: self._holding.is_held(metadata.checkpoint),
     ),
     "the old slots are gone": Point(
@@ -78,8 +77,9 @@ OF_A_SAVEPOINT = (
     "its first part is written",
     "its manifest is to be written",
     "its manifest is written",
+    "it is a checkpoint of the job",
+    "all is committed",
 )
-OF_A_STOP = (*OF_A_SAVEPOINT, "it is a checkpoint of the job", "all is committed")
 OF_A_RESCALE = (
     "every subtask is held",
     "the checkpoint is complete",
@@ -87,7 +87,7 @@ OF_A_RESCALE = (
     "the new slots are there",
     "the new slots run",
 )
-WITH_A_SAVEPOINT = OF_A_STOP[2:]
+WITH_A_SAVEPOINT = OF_A_SAVEPOINT[2:]
 """From these points on there is a savepoint."""
 
 

@@ -108,11 +108,11 @@ def _make(program: Program, folder: Path, seed: int) -> None:
             for below in program.checkpoints:
                 INPUT.go_on(below)
                 _when_read(job)
-                job.trigger_checkpoint().result(60)
+                job.trigger_checkpoint().result(300)
         else:
             _when_read(job)
-            job.trigger_savepoint(str(folder)).result(60)
-        job.cancel().result(60)
+            job.trigger_savepoint(str(folder)).result(300)
+        job.cancel().result(300)
         for path, data in env.filesystem.files.items():
             kept = folder / STORAGE / path.lstrip("/")
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +152,6 @@ def restored(program: Program, folder: Path, parallelism: int) -> list[str]:
                 name = "/" + kept.relative_to(storage).as_posix()
                 env.filesystem.files[name] = kept.read_bytes()
         INPUT.begin(program.after, ends=True, waits_for=program.waits_for)
-        program.start(env, parallelism).get_job_execution_result().result(60)
+        program.start(env, parallelism).get_job_execution_result().result(300)
         assert env.simulation.restored, "it began anew"
         return program.written(env)
