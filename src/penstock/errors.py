@@ -12,6 +12,7 @@ penstock.errors.CorruptCheckpointError: chk-7/_metadata is cut short
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -250,6 +251,21 @@ class SinkError(PenstockError):
     """A sink could not prepare or commit its output."""
 
     code = "SINK"
+
+
+class LostOutputError(SinkError):
+    """A checkpoint covers output that can never be committed."""
+
+    code = "LOST_OUTPUT"
+
+    def __init__(
+        self, message: str, lost: Iterable[object] = (), visible: Iterable[object] = ()
+    ) -> None:
+        super().__init__(message)
+        self.lost = tuple(lost)
+        """The committables that cannot be committed."""
+        self.visible = tuple(visible)
+        """Those of the same commit that are committed."""
 
 
 # --- how a job ended --------------------------------------------------------------------------

@@ -46,6 +46,7 @@ CODES = {
     "RescaleError": "RESCALE",
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
+    "LostOutputError": "LOST_OUTPUT",
     "SlotLostError": "SLOT_LOST",
     "SourceError": "SOURCE",
     "SourceMissingError": "SOURCE_MISSING",

@@ -24,6 +24,14 @@ class Retention(enum.Enum):
     """Kept when the job fails or is cancelled."""
 
 
+class LostOutput(enum.Enum):
+    """What to do with a checkpoint of which some output is lost and some is committed."""
+
+    STOP = "stop"
+    SKIP = "skip"
+    REPEAT = "repeat"
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
     """When checkpoints are taken and kept. No interval: only when asked for."""
@@ -42,3 +50,4 @@ class CheckpointSettings:
     """When a checkpoint becomes unaligned, after its trigger; None: never."""
     orphan_grace_ms: int = 3_600_000
     """How long files that nothing refers to are left alone before they are deleted."""
+    lost_output: LostOutput = LostOutput.STOP

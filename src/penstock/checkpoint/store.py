@@ -174,8 +174,16 @@ class CheckpointStore:
             return True
         return metadata is not None and metadata.generation == self.generation
 
-    def newest(self) -> tuple[CheckpointMetadata | None, list[str]]:
+    def withdraw(self, checkpoint: int) -> None:
+        """Strike out a checkpoint that exists: it cannot be used, and never will be."""
+        fs, path = self._metadata_path(checkpoint)
+        fs.delete(path)
+        fs.create(path, encode_tombstone(checkpoint))
+
+    def newest(self, before: int | None = None) -> tuple[CheckpointMetadata | None, list[str]]:
         """The newest checkpoint that counts and is whole, and a line for each damaged newer one.
+
+        Only those `before` a checkpoint, if one is named.
 
         CheckpointFormatError if a newer version of Penstock wrote one: an older checkpoint would
         repeat what that one has committed.
@@ -183,6 +191,8 @@ class CheckpointStore:
         manifests, problems = self._manifests()
         passed_over: list[str] = []
         for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
+            if before is not None and checkpoint >= before:
+                continue
             problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
             if problem is None:
                 return manifests[checkpoint], passed_over

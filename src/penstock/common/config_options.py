@@ -217,6 +217,9 @@ CHECKPOINT_RETENTION = Option(
     "DELETE_ON_CANCELLATION",
 )
 ORPHAN_GRACE = Option("execution.checkpointing.orphans.grace-period", parse_duration_ms, 3_600_000)
+LOST_OUTPUT = Option(
+    "execution.checkpointing.lost-output", one_of("stop", "skip", "repeat"), "stop"
+)
 RECOVERY_PATH: Option[str | None] = Option(
     "execution.state-recovery.path", str, None, ("execution.savepoint.path",)
 )

@@ -155,6 +155,12 @@ MEANINGS = {
         "checkpoints, failed deletions and lost drivers) are deleted when the running driver has "
         "seen them for so long; at least `1 s`",
     ),
+    "execution.checkpointing.lost-output": Meaning(
+        "What to do when a broker or database has lost output that a checkpoint covers, and has "
+        "committed other output of the same checkpoint: stop and say so, go on without the lost "
+        "records, or go on from the checkpoint before, so that what was committed comes again",
+        values="`stop`, `skip` or `repeat`",
+    ),
     "execution.state-recovery.path": Meaning(
         "A savepoint or retained checkpoint to begin with: its folder or its `_metadata`. It is "
         "copied, so the original may be deleted. A job that has checkpoints of its own goes on "

@@ -64,6 +64,7 @@ class RuntimeSettings:
     """Leave records out of error messages."""
     incremental: bool = True
     """Checkpoints hold what changed since the last one, not everything."""
+    checkpoint_timeout_ms: int = 600_000
     changelog_ms: int | None = None
     """How often changes of state are written between checkpoints; None: they are not."""
     compaction_fanout: int = 8

@@ -102,6 +102,14 @@ class SinkWriter(ABC):
         """
         return _nothing
 
+    def check_prepared(self, committables: list[Plain], for_ms: int) -> None:
+        """SinkError unless these can be committed for so long yet.
+
+        They were prepared for checkpoints that came to nothing, and the next one is to cover them.
+        Called in another thread, as what `prepare_commit` returns. A sink whose prepared output
+        lasts needs no check.
+        """
+
     def close(self) -> None:
         """Called once at the end, also after a failure: release, make nothing visible."""
 
@@ -111,7 +119,16 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, committables: list[Plain]) -> None:
-        """Make these visible. Doing it again must change nothing."""
+        """Make these visible. Doing it again must change nothing.
+
+        LostOutputError if some can never be made visible: best before any is.
+        """
+
+    def check(self, committables: list[Plain]) -> None:
+        """LostOutputError if some of these can never be made visible; makes none visible.
+
+        Asked before the first of several sinks commits. A sink that loses nothing needs no check.
+        """
 
     @abstractmethod
     def abort_others(self, keep: list[Plain]) -> None:

@@ -114,6 +114,7 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
         redact_records=options.REDACT_RECORDS.read(values),
         incremental=options.CHECKPOINT_INCREMENTAL.read(values),
+        checkpoint_timeout_ms=checkpoints.timeout_ms,
         changelog_ms=_changelog_ms(values),
         job_parameters=options.JOB_PARAMETERS.read(values),
         state=_state(values),

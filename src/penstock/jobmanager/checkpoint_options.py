@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings, Retention
+from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings, LostOutput, Retention
 from penstock.common import config_options as options
 from penstock.errors import ConfigurationError
 
@@ -32,6 +32,7 @@ def checkpoint_settings(values: Mapping[str, str]) -> CheckpointSettings:
         Retention(options.CHECKPOINT_RETENTION.read(values)),
         _overtakes_after_ms(values, mode),
         options.ORPHAN_GRACE.read(values),
+        LostOutput(options.LOST_OUTPUT.read(values)),
     )
     _at_least(options.CHECKPOINT_TIMEOUT, settings.timeout_ms, 10)
     _at_least(options.ORPHAN_GRACE, settings.orphan_grace_ms, 1000)

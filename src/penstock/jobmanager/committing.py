@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.connectors.sink import Committer, CommitterContext
-from penstock.errors import PenstockError, ProgramError, SinkError, StorageError
+from penstock.errors import LostOutputError, PenstockError, ProgramError, SinkError, StorageError
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SinkOperator
 
@@ -53,14 +54,14 @@ class Commits:
         for uid, values in committables.items():
             known = self._unconfirmed.setdefault(uid, {})
             for value in values:
-                known[_name(value)] = value
+                known[name_of(value)] = value
 
     def confirm(self, committables: Committables) -> None:
         """These are committed."""
         for uid, values in committables.items():
             known = self._unconfirmed.get(uid, {})
             for value in values:
-                known.pop(_name(value), None)
+                known.pop(name_of(value), None)
 
     def restored(self) -> None:
         """A new attempt starts, and all that its checkpoint covers is committed."""
@@ -72,15 +73,21 @@ class Commits:
 
     def commit(self, committables: Committables) -> None:
         """Carry out; slow, and safe to call from another thread and more than once."""
-        for uid, values in committables.items():
-            if not values:
-                continue
+        work = [(uid, list(values)) for uid, values in committables.items() if values]
+        if len(work) > 1:
+            # If one sink has lost something, best none has committed yet.
+            for uid, values in work:
+                with _named(uid):
+                    self._committer(uid).check(values)
+        done: list[Plain] = []
+        for uid, values in work:
             try:
-                self._committer(uid).commit(list(values))
-            except PenstockError:
+                with _named(uid):
+                    self._committer(uid).commit(values)
+            except LostOutputError as error:
+                error.visible = (*done, *error.visible)
                 raise
-            except Exception as error:
-                raise SinkError(f"the sink with uid {uid} cannot commit: {error}") from error
+            done += values
 
     def abort_others(self, keep: Committables) -> None:
         """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`."""
@@ -105,7 +112,7 @@ def merge(parts: Iterable[Committables]) -> dict[str, tuple[Plain, ...]]:
         for uid, values in part.items():
             known = merged.setdefault(uid, {})
             for value in values:
-                known[_name(value)] = value
+                known[name_of(value)] = value
     return {uid: tuple(values.values()) for uid, values in merged.items() if values}
 
 
@@ -117,5 +124,17 @@ def note_commit(mark: Callable[[], None]) -> None:
         log.warning("a commit could not be noted, a restore will ask for it again: %s", error)
 
 
-def _name(value: Plain) -> str:
+@contextmanager
+def _named(uid: str) -> Iterator[None]:
+    """What a committer raises within the block says which sink it is."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise SinkError(f"the sink with uid {uid} cannot commit: {error}") from error
+
+
+def name_of(value: Plain) -> str:
+    """What tells a committable from others."""
     return json.dumps(plain.encode(value, "a committable"), sort_keys=True)

@@ -11,6 +11,7 @@ from penstock.errors import (
     CheckpointError,
     CheckpointFormatError,
     CorruptCheckpointError,
+    LostOutputError,
     PenstockError,
     ProgramError,
     StateError,
@@ -24,6 +25,7 @@ HOPELESS = (
     CheckpointError,
     CorruptCheckpointError,
     CheckpointFormatError,
+    LostOutputError,
     ProgramError,
     SupersededError,
 )

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.settings import LostOutput
 from penstock.checkpoint.store import CheckpointStore
+from penstock.common import config_options as options
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
-from penstock.errors import CorruptCheckpointError
+from penstock.errors import CorruptCheckpointError, LostOutputError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
 from penstock.jobmanager.committing import Commits, Committables, note_commit
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.lost_output import WayOut, unchosen, way_out, without
 from penstock.jobmanager.matching import check_fits
 from penstock.jobmanager.rescaling import restored_subtasks
 
@@ -79,23 +82,59 @@ def settle_output(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
             )
         notes += unclaimed
-    covered = commits.known(metadata.committables) if metadata is not None else {}
     # First the output that the checkpoint covers, then nothing else may ever become visible.
-    if metadata is not None and job.store is not None:
-        _commit(job.store, metadata, commits, covered)
-    commits.abort_others(covered)
+    while job.store is not None and metadata is not None:
+        covered = commits.known(metadata.committables)
+        try:
+            notes += _commit(job, job.store, metadata, commits, covered)
+            break
+        except LostOutputError as error:
+            metadata, note = _go_back(job, job.store, metadata, error)
+            notes.append(note)
+    commits.abort_others(commits.known(metadata.committables) if metadata is not None else {})
     return metadata, notes
 
 
 def _commit(
-    store: CheckpointStore, metadata: CheckpointMetadata, commits: Commits, covered: Committables
-) -> None:
-    """Commit what the checkpoint covers, unless a mark says that it is."""
-    if not covered or store.is_committed(metadata.checkpoint):
-        return
-    commits.commit(covered)
+    job: Job,
+    store: CheckpointStore,
+    metadata: CheckpointMetadata,
+    commits: Commits,
+    covered: Committables,
+) -> list[str]:
+    """Commit what the checkpoint covers, unless a mark says that it is; what to tell the user."""
+    if not any(covered.values()) or store.is_committed(metadata.checkpoint):
+        return []
+    notes: list[str] = []
+    left = covered
+    while True:
+        try:
+            commits.commit(left)
+            break
+        except LostOutputError as error:
+            if job.checkpoints.lost_output is not LostOutput.SKIP:
+                raise
+            notes.append(f"left out, as {options.LOST_OUTPUT.key} says: {error.message}")
+            left = without(left, error.lost)
     if covered == metadata.committables:
         note_commit(lambda: store.mark_committed(metadata.checkpoint))
+    return notes
+
+
+def _go_back(
+    job: Job, store: CheckpointStore, metadata: CheckpointMetadata, error: LostOutputError
+) -> tuple[CheckpointMetadata, str]:
+    """Something that the checkpoint covers is lost: the one before, or LostOutputError."""
+    checkpoint = metadata.checkpoint
+    older, _ = store.newest(before=checkpoint)
+    if older is None or way_out(job.checkpoints.lost_output, error, older) is WayOut.STOP:
+        raise unchosen(error, checkpoint, older) from error
+    check_fits(job.graph.job, older, job.ignore_unclaimed)
+    store.withdraw(checkpoint)
+    return older, (
+        f"checkpoint {checkpoint} is withdrawn, the job goes on from checkpoint "
+        f"{older.checkpoint}: {error.message}"
+    )
 
 
 def _import(job: Job) -> list[str]:

@@ -273,9 +273,10 @@ class _Builder:
         if isinstance(spec, SinkOperator):
             report = OperatorReport()
             writer = self._writer(node, spec, subtask, info, holder, report.metrics)
+            timeout_ms = self._deploy.settings.checkpoint_timeout_ms
             if isinstance(writer, FunctionWriter):
-                return RuntimeSinkFunction(node, info, writer, report, clock)
-            return RuntimeSink(node, info, writer, report)
+                return RuntimeSinkFunction(node, info, writer, report, clock, timeout_ms)
+            return RuntimeSink(node, info, writer, report, timeout_ms)
         if isinstance(spec, TimestampsOperator):
             return RuntimeOperator(node, info)
         if isinstance(spec, AsyncOperator):

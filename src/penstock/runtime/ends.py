@@ -61,10 +61,16 @@ class RuntimeSink(RuntimeOperator):
     """A sink's writer in a subtask."""
 
     def __init__(
-        self, node: StreamNode, info: SubtaskInfo, writer: SinkWriter, report: OperatorReport
+        self,
+        node: StreamNode,
+        info: SubtaskInfo,
+        writer: SinkWriter,
+        report: OperatorReport,
+        checkpoint_timeout_ms: int,
     ) -> None:
         super().__init__(node, info, report)
         self.writer = writer
+        self._timeout_ms = checkpoint_timeout_ms
         self._unconfirmed: dict[int, _Prepared] = {}
 
     def open(self) -> None:
@@ -72,13 +78,17 @@ class RuntimeSink(RuntimeOperator):
 
     def cut(self, checkpoint: int) -> OperatorCut:
         # What was prepared for a checkpoint that came to nothing is carried by the next one.
-        self._unconfirmed[checkpoint] = _Prepared(self.writer.prepare_commit())
-        generations = tuple(self._unconfirmed.values())
-        return OperatorCut(
-            self.node.uid,
-            checkpoint,
-            prepare=lambda: [value for prepared in generations for value in prepared.finish()],
-        )
+        earlier = tuple(self._unconfirmed.values())
+        self._unconfirmed[checkpoint] = now = _Prepared(self.writer.prepare_commit())
+
+        def prepare() -> list[Plain]:
+            carried = [value for prepared in earlier for value in prepared.finish()]
+            if carried:
+                # A checkpoint that covers what cannot be committed any more could not be restored.
+                self.writer.check_prepared(carried, self._timeout_ms)
+            return carried + now.finish()
+
+        return OperatorCut(self.node.uid, checkpoint, prepare=prepare)
 
     def confirm(self, checkpoint: int) -> None:
         self._unconfirmed = {c: p for c, p in self._unconfirmed.items() if c > checkpoint}
@@ -97,8 +107,9 @@ class RuntimeSinkFunction(RuntimeSink):
         writer: FunctionWriter,
         report: OperatorReport,
         clock: Clock,
+        checkpoint_timeout_ms: int,
     ) -> None:
-        super().__init__(node, info, writer, report)
+        super().__init__(node, info, writer, report, checkpoint_timeout_ms)
         self._origin = Origin(info.subtask, info.parallelism)
         self.own = FunctionState(writer.function, node.name, self._origin, clock)
 

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.common.plain import Plain
 from penstock.connectors.jdbc.database import Database, need_psycopg
 from penstock.connectors.sink import Committer
-from penstock.errors import SinkError
+from penstock.errors import LostOutputError, SinkError
 
 
 def owner_of(prefix: str, uid: str) -> str:
@@ -35,8 +35,43 @@ class PostgresCommitter(Committer):
 
     def commit(self, committables: list[Plain]) -> None:
         with self._connection() as connection:
-            for committable in committables:
-                self._commit(connection, committable["transaction"], committable["number"])
+            prepared = self._prepared(connection, committables)
+            for number, committable in enumerate(committables):
+                if committable["transaction"] in prepared:
+                    self._commit(connection, committable, visible=committables[:number])
+
+    def check(self, committables: list[Plain]) -> None:
+        with self._connection() as connection:
+            self._prepared(connection, committables)
+
+    def _prepared(self, connection: Any, committables: list[Plain]) -> set[str]:
+        """Which transactions are prepared; LostOutputError if one of the others is lost."""
+        names = [committable["transaction"] for committable in committables]
+        query = "SELECT gid FROM pg_prepared_xacts WHERE gid = ANY(%s)"
+        prepared = {name for (name,) in connection.execute(query, (names,)).fetchall()}
+        others = [c for c in committables if c["transaction"] not in prepared]
+        states = {c["transaction"]: self._state(connection, c["number"]) for c in others}
+        lost = [c for c in others if states[c["transaction"]] != "committed"]
+        if lost:
+            visible = [c for c in others if c not in lost]
+            raise self._lost(lost, states[lost[0]["transaction"]], visible)
+        return prepared
+
+    def _state(self, connection: Any, number: int) -> str:
+        """What became of a transaction that is not prepared (any more)."""
+        query = "SELECT pg_xact_status(%s::text::xid8)"
+        (status,) = connection.execute(query, (str(number),)).fetchone()
+        return status or "unknown to the server"
+
+    def _lost(self, lost: list[Plain], state: str, visible: list[Plain]) -> LostOutputError:
+        more = f", and {len(lost) - 1} more are lost" if len(lost) > 1 else ""
+        return LostOutputError(
+            "a checkpoint covers output that cannot be committed, its records are lost: the "
+            f"prepared transaction {lost[0]['transaction']} (number {lost[0]['number']}) of "
+            f"{self._database.shown()} is {state}{more}",
+            lost,
+            visible,
+        )
 
     def abort_others(self, keep: list[Plain]) -> None:
         """Roll back what is prepared; end the sessions that could prepare more."""
@@ -62,19 +97,15 @@ class PostgresCommitter(Committer):
                 if name not in kept:
                     self._roll_back(connection, name)
 
-    def _commit(self, connection: Any, name: str, number: int) -> None:
-        psycopg = need_psycopg()
+    def _commit(self, connection: Any, committable: Plain, visible: list[Plain]) -> None:
+        """Commit one; `visible` are committed already."""
         try:
-            connection.execute(f"COMMIT PREPARED '{name}'")
-        except psycopg.errors.UndefinedObject as error:
-            query = "SELECT pg_xact_status(%s::text::xid8)"
-            (status,) = connection.execute(query, (str(number),)).fetchone()
-            if status != "committed":
-                raise SinkError(
-                    f"a checkpoint covers output that cannot be committed, its records are lost: "
-                    f"the prepared transaction {name} (number {number}) of "
-                    f"{self._database.shown()} is {status or 'unknown to the server'}"
-                ) from error
+            connection.execute(f"COMMIT PREPARED '{committable['transaction']}'")
+        except need_psycopg().errors.UndefinedObject as error:
+            # Somebody else was faster.
+            state = self._state(connection, committable["number"])
+            if state != "committed":
+                raise self._lost([committable], state, visible) from error
 
     def _roll_back(self, connection: Any, name: str) -> None:
         psycopg = need_psycopg()

@@ -23,7 +23,7 @@ from penstock.connectors.kafka.transactions import (
     retired,
 )
 from penstock.connectors.sink import Committer
-from penstock.errors import SinkError
+from penstock.errors import LostOutputError, SinkError
 
 _DESCRIBE_AT_ONCE = 500
 
@@ -39,26 +39,39 @@ class KafkaCommitter(Committer):
     def commit(self, committables: list[Plain]) -> None:
         prepared = [Committable.of(value) for value in committables]
         try:
-            known = self._describe([one.id for one in prepared])
-            for one in prepared:
-                self._commit(one, known.get(one.id))
+            known = self._found(prepared)
+            for number, one in enumerate(prepared):
+                if not one.is_committed(known[one.id]):
+                    self._end(one, visible=prepared[:number])
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be committed now: {error}") from error
 
-    def _commit(self, one: Committable, now: Transaction | None) -> None:
-        if now is None:
-            raise _lost(one, "the cluster does not know it any more")
-        if one.is_committed(now):
-            return
-        if not one.is_this(now) or now.state != "Ongoing":
-            raise _lost(one, f"it is not open any more ({now.state}, epoch {now.epoch})")
+    def check(self, committables: list[Plain]) -> None:
+        try:
+            self._found([Committable.of(value) for value in committables])
+        except UnreachableError as error:
+            raise SinkError(f"transactions cannot be committed now: {error}") from error
+
+    def _found(self, prepared: list[Committable]) -> dict[str, Transaction]:
+        """What the cluster knows of them; LostOutputError if one cannot be committed."""
+        known = self._describe([one.id for one in prepared])
+        lost = {one: why for one in prepared if (why := one.hindrance(known.get(one.id)))}
+        if lost:
+            visible = [
+                one for one in prepared if one not in lost and one.is_committed(known[one.id])
+            ]
+            raise _lost(lost, visible)
+        return known
+
+    def _end(self, one: Committable, visible: list[Committable]) -> None:
+        """Commit one; `visible` are committed already."""
         try:
             self._coordinators.end(one.id, one.producer_id, one.epoch, commit=True)
         except CoordinatorError as error:
             # An answer may have been lost on the way, and then this is the second request.
             again = self._describe([one.id]).get(one.id)
             if again is None or not one.is_committed(again):
-                raise _lost(one, str(error)) from error
+                raise _lost({one: str(error)}, visible) from error
 
     def abort_others(self, keep: list[Plain]) -> None:
         """Fence every id of the prefix that has a transaction open or could begin one.
@@ -97,9 +110,13 @@ class KafkaCommitter(Committer):
         return known
 
 
-def _lost(one: Committable, why: str) -> SinkError:
-    return SinkError(
+def _lost(lost: dict[Committable, str], visible: list[Committable]) -> LostOutputError:
+    one, why = next(iter(lost.items()))
+    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return LostOutputError(
         f"a checkpoint covers output that cannot be committed, its records are lost: {why}; "
-        f"{one.described()}; raise transaction.timeout.ms above the longest time that a job may "
-        "be away"
+        f"{one.described()}{more}; raise transaction.timeout.ms above the longest time that a job "
+        "may be away",
+        [each.plain() for each in lost],
+        [each.plain() for each in visible],
     )

@@ -67,7 +67,7 @@ class TopicSink(Sink):
             context.wake,
         )
         return TransactionalKafkaWriter(
-            pool, coordinators, message, settings.flush_seconds, context.wake
+            pool, coordinators, message, settings.flush_seconds, context.wake, context.clock
         )
 
     def create_committer(self, context: CommitterContext) -> Committer | None:

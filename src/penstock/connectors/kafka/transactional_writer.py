@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.clock import Clock
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.messages import ToMessage
@@ -54,12 +55,14 @@ class TransactionalKafkaWriter(SinkWriter):
         message: ToMessage,
         flush_seconds: float,
         wake: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self._pool = pool
         self._coordinators = coordinators
         self._message = message
         self._flush_seconds = flush_seconds
         self._wake = wake
+        self._clock = clock
         self._turn: _Turn | None = None
         self._arrived = threading.Event()
         self._arrived.set()
@@ -135,6 +138,21 @@ class TransactionalKafkaWriter(SinkWriter):
         )
         self._pool.give_back(turn.transactional)
         return [committable.plain()]
+
+    def check_prepared(self, committables: list[Plain], for_ms: int) -> None:
+        carried = [Committable.of(value) for value in committables]
+        known = self._coordinators.describe([one.id for one in carried])
+        until = self._clock.now_ms() + for_ms
+        for one in carried:
+            why = one.hindrance(known.get(one.id))
+            if why is None and one.start_ms + one.timeout_ms < until:
+                why = f"it times out before {for_ms / 1000:g} s are over"
+            if why is not None:
+                raise SinkError(
+                    "output that was prepared for checkpoints that failed cannot wait for another "
+                    f"one: {why}; {one.described()}; raise transaction.timeout.ms above the "
+                    "longest time in which no checkpoint is complete"
+                )
 
     def close(self) -> None:
         self._pool.close()

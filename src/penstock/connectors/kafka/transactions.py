@@ -61,7 +61,7 @@ def is_retired(timeout_ms: int) -> bool:
     return bool(timeout_ms & 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Committable:
     """A transaction that waits to be committed."""
 
@@ -93,6 +93,14 @@ class Committable:
         if self.is_this(now):
             return now.state in COMMITTING
         return now.timeout_ms // 2 != self.timeout_ms // 2
+
+    def hindrance(self, now: Transaction | None) -> str | None:
+        """Why it can never be committed; None if it is, or can be."""
+        if now is None:
+            return "the cluster does not know it any more"
+        if self.is_committed(now) or (self.is_this(now) and now.state == "Ongoing"):
+            return None
+        return f"it is not open any more ({now.state}, epoch {now.epoch})"
 
     def described(self) -> str:
         """The transaction and its offsets, for people."""
