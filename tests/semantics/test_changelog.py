@@ -14,7 +14,7 @@ from seed_frame import chunks, verify
 from penstock.checkpoint.handles import OperatorSnapshot
 from penstock.runtime.change_log import ChangeLog
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
-from penstock.runtime.segment_chain import Handles, SegmentChain
+from penstock.runtime.segment_chain import SegmentChain
 from penstock.state.generations import Generations
 from penstock.testing.scenarios import MANY_RESTORES, Scenario, changelog_scenario
 
@@ -52,13 +52,7 @@ def bug(patch: Bug) -> Bug:
 
 @bug
 def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
-    original = SegmentChain.settle
-
-    def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
-        if not any("-log-" in handle.path for handle in handles[-1:]):
-            original(self, mark, handles)
-
-    patch.setattr(SegmentChain, "settle", settle)
+    patch.setattr(SegmentChain, "logged", lambda self, mark, base, piece: None)
 
 
 @bug
@@ -75,13 +69,13 @@ def a_piece_counts_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def an_earlier_cut_takes_the_place_of_a_later_one(patch: pytest.MonkeyPatch) -> None:
-    original = SegmentChain.settle
+    original = SegmentChain.confirm
 
-    def settle(self: SegmentChain, mark: int, handles: Handles) -> None:
-        self._settled_at = -1
-        original(self, mark, handles)
+    def confirm(self: SegmentChain, mark: int) -> bool:
+        self._logged.clear()
+        return original(self, mark)
 
-    patch.setattr(SegmentChain, "settle", settle)
+    patch.setattr(SegmentChain, "confirm", confirm)
 
 
 @bug

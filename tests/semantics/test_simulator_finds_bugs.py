@@ -15,7 +15,6 @@ import planted_bugs
 import pytest
 from planted_bugs import Bug, finds, problem_of
 
-import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
 import penstock.runtime.keyed_operator as keyed_operator
 import penstock.runtime.output as output
@@ -26,6 +25,7 @@ from penstock.connectors.file_sink import _FileCommitter
 from penstock.connectors.generator import _GeneratorReader
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.results import ResultGate
+from penstock.jobmanager.retained import Retained
 from penstock.network.frames import FrameKind
 from penstock.runtime import ends
 from penstock.runtime.ends import RuntimeSink
@@ -197,12 +197,14 @@ def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
-    original = retained.unreferenced
+    original = Retained.take_superfluous
 
-    def unreferenced(references: Any, most: int, needed: Any) -> Any:
-        return {gone: references[gone] for gone in original(references, most, needed)}
+    def take(self: Retained, settled: int, needed: int | None) -> Any:
+        known = dict(self._references)
+        gone = original(self, settled, needed)
+        return {checkpoint: known.get(checkpoint, gone[checkpoint]) for checkpoint in gone}
 
-    patch.setattr(retained, "unreferenced", unreferenced)
+    patch.setattr(Retained, "take_superfluous", take)
 
 
 @bug

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from planted_bugs import Bug, finds, problem_of
 from seed_frame import chunks, verify
 
-from penstock.jobmanager.checkpoints import Checkpoints
+from penstock.jobmanager.completion import Completion
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.operator_cut import OperatorCut
 from penstock.testing import stops
 from penstock.testing.stops import StopScenario
 
@@ -32,12 +36,16 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
 
 
 def a_stop_commits_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Checkpoints, "_commit", lambda self, final: self._done() if final else None)
+    patch.setattr(Completion, "commit", lambda self, settled, mark=None: settled())
 
 
 def a_savepoint_is_not_full(patch: pytest.MonkeyPatch) -> None:
-    cut = RuntimeKeyedFunction.cut
-    patch.setattr(RuntimeKeyedFunction, "cut", lambda self, c, full=False: cut(self, c))
+    original = RuntimeKeyedFunction.cut
+
+    def cut(self: RuntimeKeyedFunction, *args: Any, **more: Any) -> OperatorCut:
+        return replace(original(self, *args, **more), whole=None)
+
+    patch.setattr(RuntimeKeyedFunction, "cut", cut)
 
 
 @pytest.mark.parametrize("bug", [a_stop_commits_nothing, a_savepoint_is_not_full])
