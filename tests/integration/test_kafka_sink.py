@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -227,6 +228,29 @@ def test_ids_are_used_again_and_an_old_committable_changes_nothing(
     assert values(read_all(broker, name)) == [str(number) for number in range(12)]
     end.abort_others([])
     end.commit(seen)
+    writer.close()
+    end.close()
+
+
+def test_an_id_has_an_end_and_every_old_committable_is_known_as_committed(
+    broker: KafkaBroker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic()
+    monkeypatch.setattr("penstock.connectors.kafka.pool.TURNS", 3)
+    end, writer = begun(exactly_once(broker, name, name))
+    seen: list[Any] = []
+    for number in range(16):
+        put(writer, str(number))
+        prepared = writer.prepare_commit()()
+        end.commit(prepared)
+        seen.extend(prepared)
+        until(lambda: writer._pool._ready.qsize() == READY, "the next")
+    uses = Counter(committable["id"] for committable in seen)
+    assert max(uses.values()) == 3, "ids are used again, but not for ever"
+    assert len({(one["id"], one["timeout_ms"]) for one in seen}) == 16
+    end.abort_others([])
+    end.commit(seen)
+    assert values(read_all(broker, name)) == [str(number) for number in range(16)]
     writer.close()
     end.close()
 
