@@ -252,6 +252,12 @@ class SinkError(PenstockError):
     code = "SINK"
 
 
+class SinkRefusedError(SinkError):
+    """A server refuses a sink's output or its user, and would do so again; no restart follows."""
+
+    code = "SINK_REFUSED"
+
+
 # --- how a job ended --------------------------------------------------------------------------
 
 

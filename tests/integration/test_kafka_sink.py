@@ -27,7 +27,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaTopicSelector,
 )
-from penstock.errors import ProgramError, RecordError, SinkError
+from penstock.errors import ProgramError, RecordError, SinkError, SinkRefusedError
 from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
 
@@ -118,7 +118,7 @@ def test_a_record_far_ahead_of_the_brokers_clock_is_an_error(
     name = topic()
     writer = open_writer(sink(broker, name))
     writer.write_timed("tomorrow", int(time.time() * 1000) + 24 * 3_600_000)
-    with pytest.raises(SinkError, match=rf"topic {name}: .*[Tt]imestamp"):
+    with pytest.raises(SinkError, match=rf"topic {name}, partition 0: .*[Tt]imestamp"):
         writer.prepare_commit()()
     writer.close()
     assert read_all(broker, name) == []
@@ -138,13 +138,13 @@ def test_windows_that_count_write_results_without_event_time(
 def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name))
-    with pytest.raises(SinkError, match=rf"topic {name}: a message of 2000000 bytes"):
+    with pytest.raises(SinkRefusedError, match=rf"topic {name}: a message of 2000000 bytes"):
         put(writer, "x" * 2_000_000)
     writer.close()
     # The client would send it, the broker does not take it.
     writer = open_writer(sink(broker, name, message_max_bytes="5000000"))
     put(writer, "x" * 2_000_000)
-    with pytest.raises(SinkError, match=f"topic {name}: a message was not delivered"):
+    with pytest.raises(SinkRefusedError, match="a message of 2000000 bytes was not delivered"):
         writer.prepare_commit()()
     writer.close()
 

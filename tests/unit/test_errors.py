@@ -46,6 +46,7 @@ CODES = {
     "RescaleError": "RESCALE",
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
+    "SinkRefusedError": "SINK_REFUSED",
     "SlotLostError": "SLOT_LOST",
     "SourceError": "SOURCE",
     "SourceMissingError": "SOURCE_MISSING",

@@ -277,7 +277,7 @@ def test_a_transaction_that_cannot_be_fenced_is_an_error(
         raise CoordinatorError(FENCED, name)
 
     monkeypatch.setattr(cluster, "init", refuse)
-    with pytest.raises(SinkError, match="transactions of an earlier attempt remain open"):
+    with pytest.raises(SinkError, match="transactions of an earlier attempt cannot be settled"):
         committer.abort_others([])
     monkeypatch.undo()
 

@@ -13,6 +13,7 @@ from penstock.errors import (
     CorruptCheckpointError,
     PenstockError,
     ProgramError,
+    SinkRefusedError,
     StateError,
     SupersededError,
 )
@@ -25,13 +26,14 @@ HOPELESS = (
     CorruptCheckpointError,
     CheckpointFormatError,
     ProgramError,
+    SinkRefusedError,
     SupersededError,
 )
 """What another attempt would only find again when it looks for where to begin."""
 
-MISTAKES = (ProgramError, StateError)
-"""What is wrong with the program itself, whatever the records: the slots of another attempt would
-only find it again."""
+MISTAKES = (ProgramError, SinkRefusedError, StateError)
+"""What is wrong with the program itself, or what a server refuses for good: the slots of another
+attempt would only find it again."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.coordinator import (
+    ENDED,
     CoordinatorError,
     Coordinators,
     Transaction,
     UnreachableError,
 )
 from penstock.connectors.kafka.lease import Lease
+from penstock.connectors.kafka.refusals import refusal
 from penstock.connectors.kafka.transactions import (
     Committable,
     ids_of,
@@ -42,6 +44,9 @@ class KafkaCommitter(Committer):
             known = self._describe([one.id for one in prepared])
             for one in prepared:
                 self._commit(one, known.get(one.id))
+        except CoordinatorError as error:
+            what = f"transactions cannot be committed: {error}"
+            raise refusal(error.code, what, self._prefix) from error
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be committed now: {error}") from error
 
@@ -55,6 +60,8 @@ class KafkaCommitter(Committer):
         try:
             self._coordinators.end(one.id, one.producer_id, one.epoch, commit=True)
         except CoordinatorError as error:
+            if error.code not in ENDED:
+                raise
             # An answer may have been lost on the way, and then this is the second request.
             again = self._describe([one.id]).get(one.id)
             if again is None or not one.is_committed(again):
@@ -82,7 +89,8 @@ class KafkaCommitter(Committer):
                 if now.state == "Ongoing" or not is_retired(now.timeout_ms):
                     self._coordinators.init(name, retired(now.timeout_ms))
         except CoordinatorError as error:
-            raise SinkError(f"transactions of an earlier attempt remain open: {error}") from error
+            what = f"transactions of an earlier attempt cannot be settled: {error}"
+            raise refusal(error.code, what, self._prefix) from error
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be settled now: {error}") from error
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from penstock.connectors.kafka.brokers import Address, Brokers
 from penstock.connectors.kafka.connection import BrokerConnection
+from penstock.connectors.kafka.refusals import reason_of
 from penstock.connectors.kafka.wire import Reader, Writer
 
 _FIND_COORDINATOR, _INIT_PRODUCER_ID, _END_TXN = 10, 22, 26
@@ -24,6 +25,10 @@ _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 65, 66
 _TRANSACTION = 1
 
 NOT_FOUND = 105
+FENCED = frozenset({47, 49, 90})
+"""Somebody else has had the id since."""
+ENDED = FENCED | {48, NOT_FOUND}
+"""The transaction is not open any more."""
 _PASSING = frozenset({14, 15, 16, 51})
 """The coordinator loads, is elsewhere, or still works on the transaction: worth another try."""
 _PAUSE_SECONDS = 0.1
@@ -35,7 +40,7 @@ class CoordinatorError(Exception):
     """A broker's final answer, by its code."""
 
     def __init__(self, code: int, what: str) -> None:
-        super().__init__(f"{what}: the broker answers with error {code}")
+        super().__init__(f"{what}: {reason_of(code)}")
         self.code = code
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.production import Production
-from penstock.connectors.kafka.transactions import TURNS, timeout_of_turn
+from penstock.connectors.kafka.refusals import code_of, refusal
+from penstock.connectors.kafka.transactions import TURNS, prefix_of, timeout_of_turn
 from penstock.errors import PenstockError, SinkError
 
 READY = 2
@@ -123,9 +124,8 @@ class ProducerPool:
                 return Transactional(name, turn, production)
             except Exception as error:
                 if not _passing(error) or time.monotonic() > deadline or self._closed.is_set():
-                    raise SinkError(
-                        f"transactional id {name} cannot be made ready: {error}"
-                    ) from error
+                    what = f"transactional id {name} cannot be made ready: {error}"
+                    raise refusal(code_of(error), what, prefix_of(name)) from error
                 time.sleep(_RETRY_SECONDS)
 
     def _committed(self) -> tuple[str, int] | None:

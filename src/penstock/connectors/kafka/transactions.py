@@ -41,6 +41,11 @@ def id_of(prefix: str, job: str, writer: str, number: int) -> str:
     return _DELIMITER.join((prefix, job, writer, str(number)))
 
 
+def prefix_of(name: str) -> str:
+    """The prefix of a transactional id."""
+    return name.split(_DELIMITER)[0]
+
+
 def job_of(name: str, prefix: str) -> str:
     """The job whose transactional id this is."""
     return name.removeprefix(ids_of(prefix)).split(_DELIMITER)[0]
