@@ -83,8 +83,8 @@ class Checkpoints:
         self._sweeps = Sweeps(job, environment)
         self._completion = Completion(environment.io, attempt, self)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
-        interval = job.checkpoints.interval_ms
-        self.commits = Commits(self._graph.job, job.id, last_attempt, interval)
+        interval, timeout = job.checkpoints.interval_ms, job.checkpoints.timeout_ms
+        self.commits = Commits(self._graph.job, job.id, last_attempt, interval, timeout)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
         self.finishing = False

@@ -25,6 +25,8 @@ from penstock.connectors.kafka.coordinator import Transaction
 _DELIMITER = "/"
 TURNS = 500
 """How many transactions an id is used for."""
+MARGIN_MS = 2 * TURNS
+"""How much shorter than it was set to be a timeout may be, because it carries a turn."""
 
 LAST_EPOCH = 32_766
 """The last epoch of a producer id; the next one of the transactional id is 0 of another."""
@@ -57,9 +59,9 @@ def lease_of(prefix: str) -> str:
 
 
 def timeout_of_turn(timeout_ms: int, turn: int) -> int:
-    """The timeout that carries one of the turns: at most a second less than `timeout_ms`."""
+    """The timeout that carries one of the turns."""
     assert 0 <= turn < TURNS, "an id has an end"
-    return (timeout_ms - 2 * TURNS) // 2 * 2 + 2 * turn
+    return (timeout_ms - MARGIN_MS) // 2 * 2 + 2 * turn
 
 
 def retired(timeout_ms: int) -> int:
