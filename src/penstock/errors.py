@@ -268,6 +268,12 @@ class LostOutputError(SinkError):
         """Those of the same commit that are committed."""
 
 
+class SinkRefusedError(SinkError):
+    """A server refuses a sink's output or its user, and would do so again; no restart follows."""
+
+    code = "SINK_REFUSED"
+
+
 # --- how a job ended --------------------------------------------------------------------------
 
 

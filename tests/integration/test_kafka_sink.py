@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaTopicSelector,
 )
-from penstock.errors import ProgramError, RecordError, SinkError
+from penstock.errors import ProgramError, RecordError, SinkError, SinkRefusedError
 from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
 
@@ -117,7 +118,7 @@ def test_a_record_far_ahead_of_the_brokers_clock_is_an_error(
     name = topic()
     writer = open_writer(sink(broker, name))
     writer.write_timed("tomorrow", int(time.time() * 1000) + 24 * 3_600_000)
-    with pytest.raises(SinkError, match=rf"topic {name}: .*[Tt]imestamp"):
+    with pytest.raises(SinkError, match=rf"topic {name}, partition 0: .*[Tt]imestamp"):
         writer.prepare_commit()()
     writer.close()
     assert read_all(broker, name) == []
@@ -137,13 +138,13 @@ def test_windows_that_count_write_results_without_event_time(
 def test_a_message_that_is_too_large_is_an_error(broker: KafkaBroker, topic: Topic) -> None:
     name = topic()
     writer = open_writer(sink(broker, name))
-    with pytest.raises(SinkError, match=rf"topic {name}: a message of 2000000 bytes"):
+    with pytest.raises(SinkRefusedError, match=rf"topic {name}: a message of 2000000 bytes"):
         put(writer, "x" * 2_000_000)
     writer.close()
     # The client would send it, the broker does not take it.
     writer = open_writer(sink(broker, name, message_max_bytes="5000000"))
     put(writer, "x" * 2_000_000)
-    with pytest.raises(SinkError, match=f"topic {name}: a message was not delivered"):
+    with pytest.raises(SinkRefusedError, match="a message of 2000000 bytes was not delivered"):
         writer.prepare_commit()()
     writer.close()
 
@@ -227,6 +228,29 @@ def test_ids_are_used_again_and_an_old_committable_changes_nothing(
     assert values(read_all(broker, name)) == [str(number) for number in range(12)]
     end.abort_others([])
     end.commit(seen)
+    writer.close()
+    end.close()
+
+
+def test_an_id_has_an_end_and_every_old_committable_is_known_as_committed(
+    broker: KafkaBroker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic()
+    monkeypatch.setattr("penstock.connectors.kafka.pool.TURNS", 3)
+    end, writer = begun(exactly_once(broker, name, name))
+    seen: list[Any] = []
+    for number in range(16):
+        put(writer, str(number))
+        prepared = writer.prepare_commit()()
+        end.commit(prepared)
+        seen.extend(prepared)
+        until(lambda: writer._pool._ready.qsize() == READY, "the next")
+    uses = Counter(committable["id"] for committable in seen)
+    assert max(uses.values()) == 3, "ids are used again, but not for ever"
+    assert len({(one["id"], one["timeout_ms"]) for one in seen}) == 16
+    end.abort_others([])
+    end.commit(seen)
+    assert values(read_all(broker, name)) == [str(number) for number in range(16)]
     writer.close()
     end.close()
 

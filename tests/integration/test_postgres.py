@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import os
+import socket
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from numbers_driver import jdbc
+from patience import PATIENCE
 from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import Types
+from penstock.connectors.jdbc.database import Database
 from penstock.connectors.jdbc.statement import upsert, with_marks
 from penstock.connectors.sink import CommitterContext
 from penstock.datastream.connectors.jdbc import (
@@ -53,6 +59,83 @@ def test_rows_are_there_after_a_checkpoint_and_upserts_may_come_again(
         assert writer.prepare_commit()() == []
         writer.close()
         assert table() == [("a", 3), ("b", 2), ("c", 4)]
+
+
+def test_a_server_that_is_away_is_waited_for(
+    postgres: PostgresServer, table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, refused = Database.connect, threading.Event()
+
+    def noted(self: Database, **options: Any) -> Any:
+        try:
+            return connect(self, **options)
+        except SinkError:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(Database, "connect", noted)
+    often = JdbcExecutionOptions.builder().with_max_retries(20).build()
+    writer = open_writer(JdbcSink.sink(INSERT, None, jdbc(postgres.url), often))
+    put(writer, ("a", 1))
+    writer.prepare_commit()()
+    postgres.kill()
+    put(writer, ("b", 2))
+    prepared = writer.prepare_commit()
+    with ThreadPoolExecutor(1) as pool:
+        preparing = pool.submit(prepared)
+        assert refused.wait(PATIENCE)
+        postgres.start()
+        preparing.result(PATIENCE)
+    writer.close()
+    with psycopg.connect(postgres.url) as connection:
+        found = connection.execute("SELECT k FROM pairs ORDER BY k").fetchall()
+    assert found == [("a",), ("b",)]
+
+
+def test_a_server_that_stays_away_is_an_error(postgres: PostgresServer, table: Any) -> None:
+    once = JdbcExecutionOptions.builder().with_max_retries(1).build()
+    writer = open_writer(JdbcSink.sink(INSERT, None, jdbc(postgres.url), once))
+    postgres.kill()
+    put(writer, ("a", 1))
+    with pytest.raises(SinkError, match="cannot be reached"):
+        writer.prepare_commit()()
+    writer.close()
+    postgres.start()
+
+
+def test_a_writer_that_waits_for_its_server_can_be_closed(
+    postgres: PostgresServer, table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.connectors.jdbc.writers.MOST_PAUSE_SECONDS", 3600.0)
+    often = JdbcExecutionOptions.builder().with_max_retries(50).build()
+    writer = open_writer(JdbcSink.sink(INSERT, None, jdbc(postgres.url), often))
+    thread = writer._worker._thread
+    postgres.kill()
+    put(writer, ("a", 1))
+    prepared = writer.prepare_commit()
+    writer.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    with pytest.raises(Exception, match=r"cannot be reached|closed"):
+        prepared()
+    postgres.start()
+
+
+@pytest.mark.parametrize(("given", "idle"), [("", 30), ("?keepalives_idle=7", 7)])
+def test_a_connection_that_is_dead_is_noticed(
+    postgres: PostgresServer, given: str, idle: int
+) -> None:
+    database = Database(f"jdbc:{postgres.url}{given}")
+    connection = database.connect()
+    with socket.socket(fileno=os.dup(connection.fileno())) as link:
+        assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        found = [
+            link.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        ]
+        assert found == [idle, 10, 3]
+        assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+    connection.close()
 
 
 def test_any_database_by_a_function(tmp_path: Path) -> None:

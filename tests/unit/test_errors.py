@@ -47,6 +47,7 @@ CODES = {
     "ResultShapeError": "RESULT_SHAPE",
     "SinkError": "SINK",
     "LostOutputError": "LOST_OUTPUT",
+    "SinkRefusedError": "SINK_REFUSED",
     "SlotLostError": "SLOT_LOST",
     "SourceError": "SOURCE",
     "SourceMissingError": "SOURCE_MISSING",

@@ -62,6 +62,39 @@ def test_an_id_that_is_used_again_says_that_its_old_transaction_is_committed(
     assert cluster.states() == {"out/job/w/1": "Ongoing"}, "the new one is not committed with it"
 
 
+@pytest.mark.parametrize("producer_changed", [False, True])
+@pytest.mark.parametrize("fenced", [False, True])
+def test_an_id_that_came_round_to_the_same_turn_is_not_taken_for_a_fenced_one(
+    producer_changed: bool, fenced: bool, cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    """As older versions used an id: without an end, its turns counted in a circle."""
+    if producer_changed:
+        cluster.use_up_epochs("out/job/w/1", left=100)
+    old = cluster.begin("out/job/w/1", timeout_of_turn(60_000, 7))
+    committer.commit(plain(old))
+    for turn in range(8, 7 + TURNS):
+        later = cluster.begin("out/job/w/1", timeout_of_turn(60_000, turn % TURNS))
+        cluster.end(later.id, later.producer_id, later.epoch, commit=True)
+    now = cluster.begin("out/job/w/1", old.timeout_ms)
+    assert (now.producer_id != old.producer_id) is producer_changed
+    if fenced:
+        committer.abort_others([])
+    committer.commit(plain(old))
+    assert cluster.states()["out/job/w/1"] == ("Empty" if fenced else "Ongoing")
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_transaction_that_was_fenced_at_the_last_epoch_of_its_producer_is_lost_output(
+    left: int, cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    cluster.use_up_epochs("out/job/w/1", left)
+    one = cluster.begin("out/job/w/1")
+    for _ in range(2):  # as a broker does: one epoch to fence the old one, one for the new one
+        cluster.init(one.id, retired(one.timeout_ms))
+    with pytest.raises(SinkError, match=LOST):
+        committer.commit(plain(one))
+
+
 def test_a_transaction_that_the_broker_is_committing_needs_nothing(
     cluster: TransactionsInMemory, committer: KafkaCommitter
 ) -> None:
@@ -244,7 +277,7 @@ def test_a_transaction_that_cannot_be_fenced_is_an_error(
         raise CoordinatorError(FENCED, name)
 
     monkeypatch.setattr(cluster, "init", refuse)
-    with pytest.raises(SinkError, match="transactions of an earlier attempt remain open"):
+    with pytest.raises(SinkError, match="transactions of an earlier attempt cannot be settled"):
         committer.abort_others([])
     monkeypatch.undo()
 

@@ -2,7 +2,8 @@
 
 It follows KIP-98 and KIP-360: a new epoch fences the old one and aborts what that had open, and a
 transaction is ended by exactly its producer id and epoch. Who asks for a new epoch by the one
-before the current one is taken for the same client again, and is given the current one.
+before the current one is taken for the same client again, and is given the current one. A producer
+id whose epochs are used up is followed by another one.
 `tests/integration/test_kafka_sink.py` proves the same of a real broker.
 """
 
@@ -12,7 +13,7 @@ import itertools
 from dataclasses import replace
 
 from penstock.connectors.kafka.coordinator import CoordinatorError, Transaction
-from penstock.connectors.kafka.transactions import Committable
+from penstock.connectors.kafka.transactions import LAST_EPOCH, Committable
 
 INVALID_STATE, FENCED = 48, 90
 OFFSETS = ({"topic": "out", "partition": 3, "first": 10, "last": 19},)
@@ -44,6 +45,11 @@ class TransactionsInMemory:
         self.now[name] = now
         return Committable(name, now.producer_id, now.epoch, now.start_ms, now.timeout_ms, OFFSETS)
 
+    def use_up_epochs(self, name: str, left: int) -> None:
+        """Its producer id has only so many epochs to come."""
+        self.init(name, 60_000)
+        self.now[name] = replace(self.now[name], epoch=LAST_EPOCH - left)
+
     def states(self) -> dict[str, str]:
         return {name: transaction.state for name, transaction in self.now.items()}
 
@@ -72,7 +78,10 @@ class TransactionsInMemory:
             raise CoordinatorError(FENCED, name)
         if epoch < 0 or epoch == now.epoch:
             self._before[name] = epoch
-            now = replace(now, epoch=now.epoch + 1)
+            if now.epoch < LAST_EPOCH:
+                now = replace(now, epoch=now.epoch + 1)
+            else:
+                now = replace(now, producer_id=next(self._producers), epoch=0)
         elif epoch != self._before[name]:
             raise CoordinatorError(FENCED, name)
         now = replace(now, state="Empty", timeout_ms=timeout_ms, start_ms=-1)

@@ -68,6 +68,8 @@ class CommitterContext:
     write is not this committer's to abort."""
     checkpoint_interval_ms: int | None = None
     """How often output is committed at best; None: when somebody asks for it, or at the end."""
+    checkpoint_timeout_ms: int | None = None
+    """How long a checkpoint may take before it is given up."""
 
 
 class SinkWriter(ABC):

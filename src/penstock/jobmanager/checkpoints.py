@@ -82,8 +82,8 @@ class Checkpoints:
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
-        interval = job.checkpoints.interval_ms
-        self.committing = Commits(self._graph.job, job.id, last_attempt, interval)
+        interval, timeout = job.checkpoints.interval_ms, job.checkpoints.timeout_ms
+        self.committing = Commits(self._graph.job, job.id, last_attempt, interval, timeout)
         self._completion = Completion(environment.io, attempt, self.committing, self)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""

@@ -34,13 +34,16 @@ class Commits:
         job_id: str,
         last_attempt: int = sys.maxsize,
         interval_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
         self._committers: dict[str, Committer] = {}
         self._uids = {node.uid for vertex in job.vertices for node in vertex.nodes}
         for vertex in job.vertices:
             for node in vertex.nodes:
                 if isinstance(node.operator, SinkOperator):
-                    context = CommitterContext(job_id, node.uid, last_attempt, interval_ms)
+                    context = CommitterContext(
+                        job_id, node.uid, last_attempt, interval_ms, timeout_ms
+                    )
                     committer = node.operator.sink.create_committer(context)
                     if committer is not None:
                         self._committers[node.uid] = committer

@@ -14,6 +14,7 @@ from penstock.errors import (
     LostOutputError,
     PenstockError,
     ProgramError,
+    SinkRefusedError,
     StateError,
     SupersededError,
 )
@@ -27,13 +28,14 @@ HOPELESS = (
     CheckpointFormatError,
     LostOutputError,
     ProgramError,
+    SinkRefusedError,
     SupersededError,
 )
 """What another attempt would only find again when it looks for where to begin."""
 
-MISTAKES = (ProgramError, StateError)
-"""What is wrong with the program itself, whatever the records: the slots of another attempt would
-only find it again."""
+MISTAKES = (ProgramError, SinkRefusedError, StateError)
+"""What is wrong with the program itself, or what a server refuses for good: the slots of another
+attempt would only find it again."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:

@@ -11,7 +11,16 @@ from urllib.parse import urlsplit
 
 from penstock.errors import ProgramError, SinkError
 
-CONNECT_SECONDS = 10
+_CONNECTION: dict[str, Any] = {
+    "connect_timeout": 10,
+    # Without these a connection whose other end has vanished is noticed after hours.
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""How connections to PostgreSQL are made, unless the URL says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,10 @@ class Database:
 
     def _psycopg(self, **options: Any) -> Any:
         psycopg = need_psycopg()
-        own = {"user": self.user, "password": self.password, "connect_timeout": CONNECT_SECONDS}
-        given = {key: value for key, value in {**own, **options}.items() if value is not None}
+        said = psycopg.conninfo.conninfo_to_dict(self._plain())
+        own = {key: value for key, value in _CONNECTION.items() if key not in said}
+        own.update({"user": self.user, "password": self.password, **options})
+        given = {key: value for key, value in own.items() if value is not None}
         return psycopg.connect(self._plain(), **given)
 
     def _plain(self) -> str:

@@ -7,6 +7,8 @@ anybody may commit it later by its name.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ from penstock.errors import PenstockError, SinkError
 
 LOCK_TIMEOUT_MS = 30_000
 """How long a row may be held by another transaction before the attempt fails."""
+MOST_PAUSE_SECONDS = 10.0
+"""The longest pause before a server that could not be reached is tried again."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class DatabaseWriter(SinkWriter):
         self._since_ms = 0
         self._connection: Any = None
         self._worker: Worker | None = None
+        self._closing = threading.Event()
 
     def open(self) -> None:
         self._worker = Worker(self._wake)
@@ -89,6 +94,7 @@ class DatabaseWriter(SinkWriter):
         return finish
 
     def close(self) -> None:
+        self._closing.set()
         if self._worker is not None:
             self._worker.close(self._disconnect)
             self._worker = None
@@ -101,16 +107,22 @@ class DatabaseWriter(SinkWriter):
             self._running().submit(lambda: self._execute(rows))
 
     def _execute(self, rows: list[tuple[Any, ...]]) -> None:
+        pause = 1.0
         for left in reversed(range(self._batching.retries + 1)):
             try:
+                if self._connection is None:
+                    self._connect()
                 self._run(rows)
                 self._connection.commit()
                 return
             except Exception as error:
+                away = self._connection is None
                 self._disconnect()
-                if not left:
+                if not left or self._closing.is_set():
                     raise self._failure(error) from error
-                self._connect()
+                if away:
+                    self._closing.wait(pause)
+                    pause = min(2 * pause, MOST_PAUSE_SECONDS)
 
     def _run(self, rows: list[tuple[Any, ...]]) -> None:
         cursor = self._connection.cursor()
@@ -129,7 +141,9 @@ class DatabaseWriter(SinkWriter):
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            # Some drivers do not let a broken connection be closed.
+            with contextlib.suppress(Exception):
+                connection.close()
 
     def _failure(self, error: Exception) -> PenstockError:
         if isinstance(error, PenstockError):

@@ -7,14 +7,19 @@ names it and the offsets it covered.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from penstock.common.plain import Plain
 from penstock.connectors.kafka.coordinator import (
+    ENDED,
     CoordinatorError,
     Coordinators,
     Transaction,
     UnreachableError,
 )
 from penstock.connectors.kafka.lease import Lease
+from penstock.connectors.kafka.refusals import refusal
 from penstock.connectors.kafka.transactions import (
     Committable,
     ids_of,
@@ -38,17 +43,24 @@ class KafkaCommitter(Committer):
 
     def commit(self, committables: list[Plain]) -> None:
         prepared = [Committable.of(value) for value in committables]
-        try:
+        with self._committing():
             known = self._found(prepared)
             for number, one in enumerate(prepared):
                 if not one.is_committed(known[one.id]):
                     self._end(one, visible=prepared[:number])
-        except UnreachableError as error:
-            raise SinkError(f"transactions cannot be committed now: {error}") from error
 
     def check(self, committables: list[Plain]) -> None:
-        try:
+        with self._committing():
             self._found([Committable.of(value) for value in committables])
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """What a coordinator says within the block is a SinkError outside."""
+        try:
+            yield
+        except CoordinatorError as error:
+            what = f"transactions cannot be committed: {error}"
+            raise refusal(error.code, what, self._prefix) from error
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be committed now: {error}") from error
 
@@ -68,6 +80,8 @@ class KafkaCommitter(Committer):
         try:
             self._coordinators.end(one.id, one.producer_id, one.epoch, commit=True)
         except CoordinatorError as error:
+            if error.code not in ENDED:
+                raise
             # An answer may have been lost on the way, and then this is the second request.
             again = self._describe([one.id]).get(one.id)
             if again is None or not one.is_committed(again):
@@ -95,7 +109,8 @@ class KafkaCommitter(Committer):
                 if now.state == "Ongoing" or not is_retired(now.timeout_ms):
                     self._coordinators.init(name, retired(now.timeout_ms))
         except CoordinatorError as error:
-            raise SinkError(f"transactions of an earlier attempt remain open: {error}") from error
+            what = f"transactions of an earlier attempt cannot be settled: {error}"
+            raise refusal(error.code, what, self._prefix) from error
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be settled now: {error}") from error
 

@@ -25,9 +25,11 @@ class BrokerConnection:
     A broker that answers and does not let the user in is a SinkError: waiting would not help.
     """
 
-    def __init__(self, host: str, port: int, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, host: str, port: int, properties: Mapping[str, str], seconds: float = TIMEOUT_SECONDS
+    ) -> None:
         self._numbers = itertools.count()
-        self._socket = socket.create_connection((host, port), TIMEOUT_SECONDS)
+        self._socket = socket.create_connection((host, port), seconds)
         try:
             protocol = security_protocol(properties)
             if "SSL" in protocol:
@@ -37,6 +39,10 @@ class BrokerConnection:
         except BaseException:
             self._socket.close()
             raise
+
+    def wait(self, seconds: float) -> None:
+        """From now on, wait so long for a broker that sends nothing."""
+        self._socket.settimeout(seconds)
 
     def request(self, api: int, version: int, body: Writer, flexible: bool = True) -> Reader:
         """The answer to a request, after its header."""

@@ -12,29 +12,35 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from penstock.connectors.kafka.brokers import Address, Brokers
 from penstock.connectors.kafka.connection import BrokerConnection
+from penstock.connectors.kafka.refusals import reason_of
 from penstock.connectors.kafka.wire import Reader, Writer
 
 _FIND_COORDINATOR, _INIT_PRODUCER_ID, _END_TXN = 10, 22, 26
-_DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS, _METADATA = 65, 66, 3
+_DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 65, 66
 _TRANSACTION = 1
 
 NOT_FOUND = 105
+FENCED = frozenset({47, 49, 90})
+"""Somebody else has had the id since."""
+ENDED = FENCED | {48, NOT_FOUND}
+"""The transaction is not open any more."""
 _PASSING = frozenset({14, 15, 16, 51})
 """The coordinator loads, is elsewhere, or still works on the transaction: worth another try."""
 _PAUSE_SECONDS = 0.1
 
 T = TypeVar("T")
-Address = tuple[str, int]
 
 
 class CoordinatorError(Exception):
     """A broker's final answer, by its code."""
 
     def __init__(self, code: int, what: str) -> None:
-        super().__init__(f"{what}: the broker answers with error {code}")
+        super().__init__(f"{what}: {reason_of(code)}")
         self.code = code
 
 
@@ -66,7 +72,7 @@ class Coordinators:
         self._patience = patience_seconds
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._connections: dict[Address, BrokerConnection] = {}
+        self._brokers = Brokers(self._properties)
         self._found: dict[str, Address] = {}
 
     # --- requests -----------------------------------------------------------------------------
@@ -75,7 +81,7 @@ class Coordinators:
         """What is known of each of `ids`; those that the cluster does not know are left out."""
         found: dict[str, Transaction] = {}
 
-        def ask(connection: BrokerConnection, some: list[str]) -> None:
+        def ask(some: list[str], connection: BrokerConnection) -> None:
             body = Writer().compact_array(some).tags()
             answer = connection.request(_DESCRIBE_TRANSACTIONS, 0, body)
             answer.int32()
@@ -92,7 +98,7 @@ class Coordinators:
             for name in ids:
                 by_coordinator.setdefault(self._coordinator(name), []).append(name)
             for address, some in by_coordinator.items():
-                ask(self._connection(address), some)
+                self._brokers.ask(address, partial(ask, some))
 
         if ids:
             self._patiently(all_ids)
@@ -102,12 +108,12 @@ class Coordinators:
         """Commit or abort the transaction of exactly this producer id and epoch."""
         body = Writer().compact_string(name).int64(producer_id).int16(epoch).boolean(commit).tags()
 
-        def ask() -> None:
-            answer = self._connection(self._coordinator(name)).request(_END_TXN, 3, body)
+        def ask(connection: BrokerConnection) -> None:
+            answer = connection.request(_END_TXN, 3, body)
             answer.int32()
             _check(answer.int16(), f"transaction {name} cannot be ended")
 
-        self._patiently(ask)
+        self._patiently(lambda: self._brokers.ask(self._coordinator(name), ask))
 
     def init(
         self, name: str, timeout_ms: int, producer_id: int = -1, epoch: int = -1
@@ -119,27 +125,26 @@ class Coordinators:
         body = Writer().compact_string(name).int32(timeout_ms).int64(producer_id).int16(epoch)
         body.tags()
 
-        def ask() -> tuple[int, int]:
-            answer = self._connection(self._coordinator(name)).request(_INIT_PRODUCER_ID, 4, body)
+        def ask(connection: BrokerConnection) -> tuple[int, int]:
+            answer = connection.request(_INIT_PRODUCER_ID, 4, body)
             answer.int32()
             _check(answer.int16(), f"transactional id {name} cannot be taken")
             return answer.int64(), answer.int16()
 
-        return self._patiently(ask)
+        return self._patiently(lambda: self._brokers.ask(self._coordinator(name), ask))
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """All transactional ids that begin with `prefix`, with their states."""
         found: dict[str, str] = {}
 
-        def ask() -> None:
-            for address in self._brokers():
-                body = Writer().varint(1).varint(1).tags()
-                answer = self._connection(address).request(_LIST_TRANSACTIONS, 0, body)
-                answer.int32()
-                _check(answer.int16(), "transactions cannot be listed")
-                for _ in range(answer.compact_length()):
-                    answer.compact_string()
-                answer_states(answer, found)
+        def ask(connection: BrokerConnection) -> None:
+            body = Writer().varint(1).varint(1).tags()
+            answer = connection.request(_LIST_TRANSACTIONS, 0, body)
+            answer.int32()
+            _check(answer.int16(), "transactions cannot be listed")
+            for _ in range(answer.compact_length()):
+                answer.compact_string()
+            answer_states(answer, found)
 
         def answer_states(answer: Reader, into: dict[str, str]) -> None:
             for _ in range(answer.compact_length()):
@@ -150,7 +155,12 @@ class Coordinators:
                 if name.startswith(prefix):
                     into[name] = state
 
-        self._patiently(ask)
+        def all_brokers() -> None:
+            found.clear()
+            for address in self._brokers.all():
+                self._brokers.ask(address, ask)
+
+        self._patiently(all_brokers)
         return found
 
     def close(self) -> None:
@@ -163,44 +173,11 @@ class Coordinators:
 
     def _coordinator(self, name: str) -> Address:
         if name not in self._found:
-            body = Writer().string(name).int8(_TRANSACTION)
-            answer = self._any_connection().request(_FIND_COORDINATOR, 1, body, flexible=False)
-            answer.int32()
-            code = answer.int16()
-            answer.string()
-            _check(code, f"the coordinator of {name} cannot be found")
-            answer.int32()
-            self._found[name] = (answer.string() or "", answer.int32())
+            self._found[name] = self._brokers.ask_any(partial(_find, name))
         return self._found[name]
 
-    def _brokers(self) -> list[Address]:
-        # Version 1, an empty array: no topics, brokers only.
-        answer = self._any_connection().request(_METADATA, 1, Writer().int32(0), flexible=False)
-        brokers = []
-        for _ in range(answer.int32()):
-            answer.int32()
-            brokers.append((answer.string() or "", answer.int32()))
-            answer.string()
-        return brokers
-
-    def _any_connection(self) -> BrokerConnection:
-        problem: OSError | None = None
-        for address in bootstrap(self._properties):
-            try:
-                return self._connection(address)
-            except OSError as error:
-                problem = error
-        raise problem or OSError("no bootstrap server is named")
-
-    def _connection(self, address: Address) -> BrokerConnection:
-        if address not in self._connections:
-            self._connections[address] = BrokerConnection(*address, self._properties)
-        return self._connections[address]
-
     def _forget(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        self._brokers.forget()
         self._found.clear()
 
     def _patiently(self, ask: Callable[[], T]) -> T:
@@ -219,13 +196,16 @@ class Coordinators:
                 ) from problem
 
 
-def bootstrap(properties: Mapping[str, str]) -> list[Address]:
-    """The addresses in `bootstrap.servers`."""
-    addresses = []
-    for server in properties["bootstrap.servers"].split(","):
-        host, _, port = server.strip().rpartition("://")[2].rpartition(":")
-        addresses.append((host.strip("[]"), int(port)))
-    return addresses
+def _find(name: str, connection: BrokerConnection) -> Address:
+    """Where the coordinator of a transactional id is."""
+    body = Writer().string(name).int8(_TRANSACTION)
+    answer = connection.request(_FIND_COORDINATOR, 1, body, flexible=False)
+    answer.int32()
+    code = answer.int16()
+    answer.string()
+    _check(code, f"the coordinator of {name} cannot be found")
+    answer.int32()
+    return answer.string() or "", answer.int32()
 
 
 def _described(answer: Reader) -> tuple[int, str, Transaction]:

@@ -21,6 +21,7 @@ import threading
 import time
 
 from penstock.connectors.kafka.coordinator import (
+    FENCED,
     CoordinatorError,
     Coordinators,
     Transaction,
@@ -32,7 +33,8 @@ from penstock.errors import SinkError
 
 RAISE_SECONDS = 2.0
 WATCH_SECONDS = 3 * RAISE_SECONDS
-_MARKS_MS, _RELEASED_MS = range(10_000, 60_000), 1
+_MARKS_MS, _RELEASED_MS = range(2, 10_000), 1
+"""Marks are below all timeouts of transactions: a broker that takes those takes these."""
 _TAKEN = 90
 
 
@@ -51,7 +53,10 @@ class Lease:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Hold the lease; SinkError if another live job does."""
+        """Hold the lease; SinkError if another live job does.
+
+        CoordinatorError if the brokers do not let this one have it.
+        """
         if self._lost:
             raise self._refusal("has been taken over by another job")
         if self._held is not None:
@@ -67,6 +72,8 @@ class Lease:
                     self._id, self._mark, found.producer_id, found.epoch
                 )
         except CoordinatorError as error:
+            if error.code not in FENCED:
+                raise
             raise self._refusal("was just taken by another job") from error
         threading.Thread(target=self._keep, name="penstock-kafka-lease", daemon=True).start()
 
@@ -98,11 +105,11 @@ class Lease:
                     return
                 try:
                     self._held = self._raise(self._held, self._mark)
-                except CoordinatorError:
-                    self._lost = True
-                    log.error("%s", self._refusal("has been taken over by another job"))
-                    return
-                except UnreachableError as error:
+                except (CoordinatorError, UnreachableError) as error:
+                    if isinstance(error, CoordinatorError) and error.code in FENCED:
+                        self._lost = True
+                        log.error("%s", self._refusal("has been taken over by another job"))
+                        return
                     # A broker that is away lets nobody else take the lease either.
                     log.warning("the lease on %s could not be kept: %s", self._prefix, error)
 

@@ -1,8 +1,9 @@
 """Producers for transactions, made ready ahead of time in a thread.
 
 Making one takes tens of milliseconds, and a writer needs the next at every checkpoint. An id whose
-transaction is committed is used again, in its next turn; while none is, a new id joins the pool. So
-the pool is as large as the number of transactions that wait to be committed, and a little more.
+transaction is committed is used again, in its next turn, until it has had its last; while there is
+none, a new id joins the pool. So the pool is as large as the number of transactions that wait to be
+committed, and a little more.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.production import Production
-from penstock.connectors.kafka.transactions import timeout_of_turn
+from penstock.connectors.kafka.refusals import code_of, refusal
+from penstock.connectors.kafka.transactions import TURNS, prefix_of, timeout_of_turn
 from penstock.errors import PenstockError, SinkError
 
 READY = 2
@@ -122,13 +124,15 @@ class ProducerPool:
                 return Transactional(name, turn, production)
             except Exception as error:
                 if not _passing(error) or time.monotonic() > deadline or self._closed.is_set():
-                    raise SinkError(
-                        f"transactional id {name} cannot be made ready: {error}"
-                    ) from error
+                    what = f"transactional id {name} cannot be made ready: {error}"
+                    raise refusal(code_of(error), what, prefix_of(name)) from error
                 time.sleep(_RETRY_SECONDS)
 
     def _committed(self) -> tuple[str, int] | None:
-        """An id of the pool whose transaction is committed, and its next turn."""
+        """An id of the pool whose transaction is committed, and its next turn.
+
+        An id that has had its last turn leaves the pool here.
+        """
         with self._lock:
             waiting = list(self._waiting)
         if not waiting:
@@ -138,7 +142,8 @@ class ProducerPool:
             if one.id in known and known[one.id].state == "CompleteCommit":
                 with self._lock:
                     self._waiting.remove(one)
-                return one.id, one.turn + 1
+                if one.turn + 1 < TURNS:
+                    return one.id, one.turn + 1
         return None
 
     def _fresh(self) -> tuple[str, int]:

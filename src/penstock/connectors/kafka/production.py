@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.connectors.kafka.refusals import Refused, code_of, refusal
 from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import SinkError
 
@@ -27,16 +28,15 @@ class _Reports:
     """
 
     def __init__(self) -> None:
-        self.problem: str | None = None
+        self.refused: Refused | None = None
         self.offsets: dict[tuple[str, int], list[int]] = {}
 
     def delivered(self, error: Any, message: Any) -> None:
-        place = (message.topic(), message.partition())
         if error is not None:
-            if self.problem is None:
-                self.problem = f"topic {place[0]}: a message was not delivered: {error.str()}"
+            one = Refused.of(error, message)
+            self.refused = one if self.refused is None else self.refused.joined(one)
             return
-        offset = message.offset()
+        place, offset = (message.topic(), message.partition()), message.offset()
         known = self.offsets.get(place)
         if known is None:
             self.offsets[place] = [offset, offset]
@@ -60,6 +60,7 @@ class Production:
             self.producer = kafka.Producer(logged(settings))
         except kafka.KafkaException as error:
             raise SinkError(f"a Kafka producer cannot be made: {error}") from error
+        self._closed = False
         self._since_poll = 0
         self._alarm: threading.Timer | None = None
 
@@ -73,10 +74,12 @@ class Production:
                 self._serve(self.producer.poll, _FULL_PAUSE_SECONDS)
                 self.check()
             except self._error as error:
-                size = len(message.get("value") or b"")
-                raise SinkError(
-                    f"topic {message['topic']}: a message of {size} bytes cannot be sent: {error}"
-                ) from error
+                key, value = message.get("key") or b"", message.get("value") or b""
+                what = (
+                    f"topic {message['topic']}: a message of {len(key) + len(value)} bytes cannot "
+                    f"be sent: {error}"
+                )
+                raise refusal(code_of(error), what, message["topic"]) from error
         self._since_poll += 1
         if self._since_poll >= 256:
             self.poll()
@@ -112,12 +115,25 @@ class Production:
         self.check()
 
     def check(self) -> None:
-        if self._reports.problem is not None:
-            raise SinkError(self._reports.problem)
+        """Raise if a message was not delivered."""
+        if self._closed:
+            raise SinkError("the writer was closed before its messages were delivered")
+        refused = self._reports.refused
+        if refused is not None:
+            raise (self._with_reason(refused) if refused.purged else refused).error()
+
+    def _with_reason(self, purged: Refused) -> Refused:
+        """The client only says that it gave the message up: why its transaction has failed."""
+        try:
+            # Not possible in a transaction that has failed, and the client says why.
+            self.producer.begin_transaction()
+        except self._error as error:
+            return purged.because(error.args[0])
+        return purged
 
     def abandon(self) -> None:
         """Nobody waits for its messages any more; a transaction is left as it is."""
-        self._reports.problem = "the writer was closed before its messages were delivered"
+        self._closed = True
         self.producer.purge()
 
     def covered(self) -> list[dict[str, Any]]:
@@ -133,4 +149,6 @@ class Production:
             return serve(seconds)
         except (self._error, SystemError) as error:
             # A report that is called while the failure is raised turns it into a SystemError.
-            raise SinkError(f"the Kafka producer failed: {error.__cause__ or error}") from error
+            found = error.__cause__ if isinstance(error, SystemError) else error
+            what = f"the Kafka producer failed: {found or error}"
+            raise refusal(code_of(found or error), what) from error

@@ -12,9 +12,9 @@ from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.messages import MessageSchema
 from penstock.connectors.kafka.plain_writer import PlainKafkaWriter
 from penstock.connectors.kafka.pool import ProducerPool
-from penstock.connectors.kafka.settings import number_of
+from penstock.connectors.kafka.settings import log, number_of
 from penstock.connectors.kafka.transactional_writer import TransactionalKafkaWriter
-from penstock.connectors.kafka.transactions import id_of, timeout_of_turn
+from penstock.connectors.kafka.transactions import MARGIN_MS, id_of, timeout_of_turn
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
 from penstock.errors import ProgramError
 
@@ -101,12 +101,24 @@ def ordering(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_timeout(timeout_ms: int, context: CommitterContext) -> None:
-    """ProgramError if brokers would abort transactions before a checkpoint can commit them."""
-    interval = context.checkpoint_interval_ms
-    if interval is not None and timeout_of_turn(timeout_ms, 0) <= interval:
+    """ProgramError if brokers would abort transactions before a checkpoint can commit them.
+
+    A warning if they would do so before a checkpoint that takes long.
+    """
+    interval, longest = context.checkpoint_interval_ms, context.checkpoint_timeout_ms
+    if interval is None:
+        return
+    if timeout_of_turn(timeout_ms, 0) <= interval:
         raise ProgramError(
             f"the sink with uid {context.uid}: transaction.timeout.ms is {timeout_ms} ms and "
             f"checkpoints come every {interval} ms, so that brokers would abort transactions "
             "before they are committed; set it to the interval and the longest time that the job "
             "may be away, together"
+        )
+    if longest is not None and timeout_of_turn(timeout_ms, 0) < interval + longest:
+        log.warning(
+            "the sink with uid %s: transaction.timeout.ms is %d ms, and checkpoints come every %d "
+            "ms and may take %d ms: brokers would abort transactions of a slow checkpoint before "
+            "they are committed; set it to %d ms or more, or execution.checkpointing.timeout lower",
+            *(context.uid, timeout_ms, interval, longest, interval + longest + MARGIN_MS),
         )

@@ -10,7 +10,8 @@ used again only after its transaction is committed, and only through a new epoch
 a later epoch must be able to tell why: because the id was used again, or because somebody fenced
 the transaction? The broker keeps one number with every id that we may choose: its timeout. It
 carries the *turn* of the id, which changes whenever the id is used again, and whether it is
-*retired*: fenced by a recovery, never to be used.
+*retired*: fenced by a recovery, never to be used. Such a number has room for few turns, so an id
+has an end: after its last turn a new id takes its place.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from penstock.connectors.kafka.coordinator import Transaction
 
 _DELIMITER = "/"
 TURNS = 500
-"""Turns are counted in a circle; a committable is never that many turns old."""
+"""How many transactions an id is used for."""
+MARGIN_MS = 2 * TURNS
+"""How much shorter than it was set to be a timeout may be, because it carries a turn."""
+
+LAST_EPOCH = 32_766
+"""The last epoch of a producer id; the next one of the transactional id is 0 of another."""
 
 COMMITTING = frozenset({"PrepareCommit", "CompleteCommit"})
 
@@ -37,6 +43,11 @@ def id_of(prefix: str, job: str, writer: str, number: int) -> str:
     return _DELIMITER.join((prefix, job, writer, str(number)))
 
 
+def prefix_of(name: str) -> str:
+    """The prefix of a transactional id."""
+    return name.split(_DELIMITER)[0]
+
+
 def job_of(name: str, prefix: str) -> str:
     """The job whose transactional id this is."""
     return name.removeprefix(ids_of(prefix)).split(_DELIMITER)[0]
@@ -48,8 +59,9 @@ def lease_of(prefix: str) -> str:
 
 
 def timeout_of_turn(timeout_ms: int, turn: int) -> int:
-    """The timeout that carries a turn: at most a second less than `timeout_ms`."""
-    return (timeout_ms - 2 * TURNS) // 2 * 2 + 2 * (turn % TURNS)
+    """The timeout that carries one of the turns."""
+    assert 0 <= turn < TURNS, "an id has an end"
+    return (timeout_ms - MARGIN_MS) // 2 * 2 + 2 * turn
 
 
 def retired(timeout_ms: int) -> int:
@@ -92,7 +104,17 @@ class Committable:
         """Whether it is committed, or will be without our doing."""
         if self.is_this(now):
             return now.state in COMMITTING
-        return now.timeout_ms // 2 != self.timeout_ms // 2
+        if now.timeout_ms // 2 != self.timeout_ms // 2:
+            return True
+        # Older versions counted the turns of an id in a circle. Every turn took an epoch or more,
+        # and fencing takes no more than a few.
+        return self._epochs_to(now) >= TURNS
+
+    def _epochs_to(self, now: Transaction) -> int:
+        """How many epochs the id has had since, at least."""
+        if now.producer_id == self.producer_id:
+            return now.epoch - self.epoch
+        return LAST_EPOCH + 1 - self.epoch + now.epoch
 
     def hindrance(self, now: Transaction | None) -> str | None:
         """Why it can never be committed; None if it is, or can be."""

@@ -1,4 +1,4 @@
-"""One Kafka broker on loopback, in a process of its own that a test can kill and start again."""
+"""A Kafka broker on loopback, in a process of its own that a test can kill and start again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ START_SECONDS = 120.0
 # usual fifty, the first transaction waits for fifty leaders.
 _SETTINGS = {
     "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "offsets.topic.replication.factor": "1",
@@ -88,13 +87,44 @@ class Security:
         return found
 
 
-class KafkaBroker:
-    """A broker and its data. Made by `kafka_broker`."""
+@dataclass(frozen=True)
+class Seat:
+    """The place of a broker in its cluster, where every broker is a controller too."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], security: Security) -> None:
+    cluster: str
+    """The id of the cluster."""
+    controllers: tuple[int, ...]
+    """The ports of all controllers; they are numbered from 1."""
+    number: int
+    """Which one of them this is."""
+
+    @staticmethod
+    def new(count: int) -> list[Seat]:
+        """The seats of a new cluster."""
+        cluster, ports = uuid.uuid4().hex[:22], tuple(free_ports(count))
+        return [Seat(cluster, ports, number) for number in range(1, count + 1)]
+
+    @property
+    def port(self) -> int:
+        return self.controllers[self.number - 1]
+
+    def voters(self) -> str:
+        """As in the property `controller.quorum.voters`."""
+        ports = enumerate(self.controllers, 1)
+        return ",".join(f"{number}@127.0.0.1:{port}" for number, port in ports)
+
+
+class KafkaBroker:
+    """A broker and its data. Made by `kafka_broker` or `kafka_cluster`."""
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], security: Security, seat: Seat
+    ) -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._security = security
-        self._port, self._controller, secure = free_ports(3)
+        self._seat = seat
+        self._port, secure = free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{self._port}"
         self.secure_servers = f"127.0.0.1:{secure}"
         """Where `Security` is asked for."""
@@ -115,8 +145,17 @@ class KafkaBroker:
             raise PenstockError("the broker is not running")
         return self._process.pid
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
     def start(self) -> None:
         """Start it, on the data that it left, and wait until it answers."""
+        self.launch()
+        self.await_answer()
+
+    def launch(self) -> None:
+        """Start it; it answers when most of its cluster runs."""
         if self._process is not None:
             raise PenstockError("the broker is running already")
         with self._log.open("ab") as log:
@@ -128,7 +167,19 @@ class KafkaBroker:
                 start_new_session=True,  # a Ctrl-C for the test is not one for the broker
                 preexec_fn=die_with_parent if sys.platform == "linux" else None,
             )
-        self._await_answer()
+
+    def await_answer(self) -> None:
+        """Wait until it answers, and knows of a broker that runs."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(KafkaException):
+                if self._admin().list_topics(timeout=1).brokers:
+                    return
+            if self._process is None or self._process.poll() is not None:
+                raise PenstockError(f"the broker ended: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise PenstockError(f"the broker does not answer: {self._last_words()}")
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """kill -9: no goodbye to clients, no clean log. `start` brings it back."""
@@ -146,7 +197,7 @@ class KafkaBroker:
         if name in admin.list_topics(timeout=30).topics:
             futures = admin.create_partitions([NewPartitions(name, partitions)])
         else:
-            futures = admin.create_topics([NewTopic(name, partitions, 1, config=config)])
+            futures = admin.create_topics([NewTopic(name, partitions, config=config)])
         futures[name].result(30)
         deadline = time.monotonic() + 30
         while True:
@@ -167,14 +218,14 @@ class KafkaBroker:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
 
     def _write_properties(self, settings: Mapping[str, str]) -> None:
-        controller = f"127.0.0.1:{self._controller}"
         listeners = f"PLAINTEXT://{self.bootstrap_servers},SECURE://{self.secure_servers}"
         protocols = f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:{self._security.protocol}"
         own = {
-            "listeners": f"{listeners},CONTROLLER://{controller}",
+            "node.id": str(self._seat.number),
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._seat.port}",
             "advertised.listeners": listeners,
             "listener.security.protocol.map": protocols,
-            "controller.quorum.voters": f"1@{controller}",
+            "controller.quorum.voters": self._seat.voters(),
             "log.dirs": str(self._folder / "data"),
             **self._security.settings(),
         }
@@ -182,8 +233,7 @@ class KafkaBroker:
         self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def _format(self) -> None:
-        cluster = uuid.uuid4().hex[:22]
-        arguments = ("format", "-t", cluster, "-c", str(self._properties))
+        arguments = ("format", "-t", self._seat.cluster, "-c", str(self._properties))
         done = subprocess.run(
             self._command("kafka.tools.StorageTool", *arguments),
             capture_output=True,
@@ -200,18 +250,6 @@ class KafkaBroker:
         flags = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         return [self._java, *flags, "-cp", self._classpath, main, *arguments]
 
-    def _await_answer(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with contextlib.suppress(KafkaException):
-                if self._admin().list_topics(timeout=1).brokers:
-                    return
-            if self._process is None or self._process.poll() is not None:
-                raise PenstockError(f"the broker ended: {self._last_words()}")
-            if time.monotonic() > deadline:
-                raise PenstockError(f"the broker does not answer: {self._last_words()}")
-            time.sleep(0.1)
-
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace")[-2000:]
 
@@ -227,7 +265,7 @@ def kafka_broker(
     """
     folder = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
     try:
-        broker = KafkaBroker(folder, settings or {}, security or Security())
+        broker = KafkaBroker(folder, settings or {}, security or Security(), *Seat.new(1))
         try:
             broker.start()
             yield broker
