@@ -181,6 +181,12 @@ class KafkaBroker:
                 raise PenstockError(f"the broker does not answer: {self._last_words()}")
             time.sleep(0.1)
 
+    def set(self, **settings: str) -> None:
+        """Change settings, with `_` for each dot; they hold from the next start."""
+        with self._properties.open("a", encoding="utf-8") as properties:
+            for key, value in settings.items():
+                properties.write(f"{key.replace('_', '.')}={value}\n")
+
     def kill(self) -> None:
         """kill -9: no goodbye to clients, no clean log. `start` brings it back."""
         process = self._process
