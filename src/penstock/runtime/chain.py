@@ -82,7 +82,7 @@ class CompiledChain:
     process: tuple[Callable[[Iterable[Any]], Iterator[None]], ...]
     """One loop per input."""
     fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
-    completed: Callable[[list[Any]], Iterator[None]]
+    completed: Callable[[Iterable[Any]], Iterator[None]]
     """What goes on when asynchronous calls have ended."""
 
 
