@@ -88,3 +88,34 @@ def test_a_checkpoint_overtakes_what_waits_and_a_restart_goes_on_from_it(
     (tmp_path / "hurry").touch()
     client.get_job_execution_result().result(PATIENCE)
     check_output(tmp_path / "out", range(RECORDS))
+
+
+class Stalls(MapFunction):
+    """Fast for a while; then the database behind it answers after two seconds."""
+
+    def __init__(self, stalled: Path) -> None:
+        self._stalled = stalled
+
+    def map(self, value: int) -> int:
+        if value >= RECORDS:
+            self._stalled.touch()
+            time.sleep(2)
+        return value
+
+
+@pytest.mark.parametrize("chained", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_a_function_that_becomes_slow_keeps_neither_checkpoints_nor_a_cancel(
+    tmp_path: Path, chained: bool
+) -> None:
+    settings = {"execution.checkpointing.unaligned.enabled": "true"}
+    env = environment(1, tmp_path / "checkpoints", "500 ms", settings)
+    source = NumberSequenceSource(0, RECORDS + 2_000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    stalling = (numbers if chained else numbers.rebalance()).map(Stalls(tmp_path / "stalled"))
+    stalling.filter(lambda _: False).print()
+    client = env.execute_async()
+    until((tmp_path / "stalled").exists, "the function is slow")
+    # The records that a step is given at the old speed take longer than anybody waits.
+    before = client.progress().completed_checkpoints
+    until(lambda: client.progress().completed_checkpoints > before + 1, "checkpoints complete")
+    client.cancel().result(timeout=PATIENCE)

@@ -133,6 +133,23 @@ def test_an_end_of_input_is_as_good_as_a_barrier():
     assert gate.recorded() == {1: [[10], [11]]}
 
 
+def test_where_all_ends_are_queued_a_checkpoint_needs_no_barrier():
+    gate = Gate()
+    gate.push(0, [1], END_OF_INPUT)
+    gate.push(1, [10])
+    gate.gate.demand(overtaking(1))
+    # The other sender is told of the checkpoint and sends a barrier, or its end.
+    assert gate.gate.overtaking is None
+    gate.push(1, [11], END_OF_INPUT)
+    gate.gate.demand(overtaking(1))
+    assert gate.gate.overtaking == overtaking(1)
+    gate.cut()
+    assert gate.in_flight.whole()
+    assert gate.recorded() == {0: [[1]], 1: [[10], [11]]}
+    gate.gate.demand(overtaking(1))
+    assert gate.gate.overtaking is None
+
+
 def test_an_end_of_input_that_is_queued_is_as_good_as_a_barrier():
     gate = Gate()
     gate.push(1, [10], END_OF_INPUT)

@@ -40,6 +40,10 @@ class Call:
         self.results = results
         self._ended(self)
 
+    def completed(self) -> Completed:
+        """What goes on."""
+        return self.results, self.timestamp, self.value
+
 
 class _Segment:
     """The records between two control elements."""
@@ -48,7 +52,7 @@ class _Segment:
 
     def __init__(self) -> None:
         self.pending: dict[Call, None] = {}
-        self.ready: deque[Call] = deque()
+        self.ready: deque[Completed] = deque()
         self.control: Any = None
 
 
@@ -72,14 +76,14 @@ class AsyncQueue:
     def _ended(self, segment: _Segment, call: Call) -> None:
         if not self._ordered:
             del segment.pending[call]
-            segment.ready.append(call)
+            segment.ready.append(call.completed())
             return
         while segment.pending:
             first = next(iter(segment.pending))
             if first.results is None:
                 return
             del segment.pending[first]
-            segment.ready.append(first)
+            segment.ready.append(first.completed())
 
     def control(self, element: Any) -> None:
         """A control element comes; it leaves behind everything before it."""
@@ -95,7 +99,7 @@ class AsyncQueue:
         """What may go on: records with their results, or a control element; None: nothing yet."""
         first = self._segments[0]
         if first.ready:
-            done = [(call.results, call.timestamp, call.value) for call in first.ready]
+            done = list(first.ready)
             first.ready.clear()
             self.size -= len(done)
             return done
@@ -104,8 +108,15 @@ class AsyncQueue:
         self._segments.popleft()
         return first.control
 
+    def put_back(self, records: list[Completed]) -> None:
+        """The last ones of what was just taken have to wait."""
+        self._segments[0].ready.extendleft(reversed(records))
+        self.size += len(records)
+
     def waiting(self) -> Iterator[tuple[Any, int | None]]:
         """The records in it, oldest first: what a checkpoint must hold."""
         for segment in self._segments:
-            for call in (*segment.ready, *segment.pending):
+            for _, timestamp, value in segment.ready:
+                yield value, timestamp
+            for call in segment.pending:
                 yield call.value, call.timestamp

@@ -100,11 +100,13 @@ class Barriers:
         if in_flight is not None and in_flight.whole():
             self._in_flight = None
             self.snapshots.gathered(in_flight)
-        if self._gate is not None:
-            return self._gate.overtaking
         requested = self.requested
         hurried = requested is not None and requested.checkpoint == self._unaligned
-        return requested if hurried else None
+        if self._gate is None:
+            return requested if hurried else None
+        if requested is not None and hurried:
+            self._gate.demand(Barrier(requested.checkpoint, requested.confirmed, None, 0))
+        return self._gate.overtaking
 
     def next_wakeup_ms(self) -> int | None:
         """When `attend` has something to do by the clock alone."""

@@ -82,7 +82,7 @@ class CompiledChain:
     process: tuple[Callable[[Iterable[Any]], Iterator[None]], ...]
     """One loop per input."""
     fire: dict[TimeDomain, Callable[[int], Iterator[None]]]
-    completed: Callable[[list[Any]], Iterator[None]]
+    completed: Callable[[Iterable[Any]], Iterator[None]]
     """What goes on when asynchronous calls have ended."""
 
 
@@ -194,16 +194,21 @@ class _Writer:
         return name
 
     def _timers(self) -> list[TimeDomain]:
-        keyed = [
-            (node, operator)
-            for node in self._vertex.nodes
-            if isinstance(operator := self._operators[node.id], RuntimeKeyedFunction)
-            and isinstance(node.operator, CONTEXT_OPERATORS)
-        ]
+        """A function for each domain that fires its timers, operator by operator down the chain.
+
+        A watermark goes down the chain with it: it reaches an operator after all that the
+        operators before it emit because of it, as it would if there were channels between them.
+        """
         for domain in TimeDomain:
             self._text.line(0, f"def fire_{domain.value}(until):")
-            for node, operator in keyed:
-                self._fire(node, operator, domain)
+            for node in self._vertex.nodes:
+                operator = self._operators[node.id]
+                if domain is TimeDomain.EVENT_TIME and isinstance(operator, RuntimeFunction):
+                    times = self._text.name("times", node, operator.times)
+                    self._text.line(1, f"{times}.watermark = until")
+                timed = isinstance(node.operator, CONTEXT_OPERATORS)
+                if timed and isinstance(operator, RuntimeKeyedFunction):
+                    self._fire(node, operator, domain)
             self._text.line(1, "return")
             self._text.line(1, "yield")
         return list(TimeDomain)
@@ -229,7 +234,8 @@ class _Writer:
         timers, context_value = operator.timers, operator.timer_context(domain)
         by_event = domain is TimeDomain.EVENT_TIME
         queue = timers.event if by_event else timers.processing
-        self._time = "timestamp" if by_event else NO_TIME
+        # Without timestamps in its input a chain has none in its output: nor would a channel.
+        self._time = "timestamp" if by_event and self._vertex.timed else NO_TIME
         assert isinstance(node.operator, FunctionOperator)
         pop = self._text.name(f"pop_{domain.value}", node, queue.pop_due)
         context = self._text.name(f"context_{domain.value}", node, context_value)
@@ -312,7 +318,8 @@ class _Writer:
             self._results(node, called, result, value, depth)
         elif isinstance(operator, CONTEXT_OPERATORS):
             context = self._context(node, second)
-            if self._time != NO_TIME:
+            # Also where it is None: the context is used again, and had a time before.
+            if self._vertex.timed or self._time != NO_TIME:
                 self._text.line(depth, f"{context}.stamp = {self._time}")
             result = self._text.variable("r")
             call = f"{result} = {function}({value}, {context})"

@@ -6,11 +6,12 @@ Real slots get the system's; a simulated slot gets ones that a seed controls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from penstock.common.clock import Clock
 from penstock.network.frames import Frame
+from penstock.runtime.step_watch import StepWatch
 
 T = TypeVar("T")
 
@@ -50,3 +51,5 @@ class SlotEnvironment:
     """Wakes the loop from another thread."""
     calls: Any = None
     """Awaits asynchronous calls (a CallExecutor); None: they are done as other slow work is."""
+    watch: StepWatch = field(default_factory=StepWatch)
+    """Ends steps that take too long."""

@@ -14,7 +14,6 @@ from penstock.common.plain import Plain
 from penstock.network.elements import Watermark, WatermarkStatus
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.functions import TimeDomain
-from penstock.runtime.operators import RuntimeFunction
 from penstock.runtime.split_reading import SplitReading
 from penstock.runtime.subtask_parts import SubtaskParts
 
@@ -33,7 +32,6 @@ class EventProgress:
         self._clock = clock
         self._accounting = accounting
         self._outputs = parts.outputs
-        self._functions = [o for o in parts.operators if isinstance(o, RuntimeFunction)]
         self._reading = reading
         self.watermark = parts.watermark
         self.idle = False
@@ -110,11 +108,9 @@ class EventProgress:
             self.set_idle(False)
 
     def advance(self, timestamp: int) -> Iterator[None]:
-        """Let time pass: timers first, then the watermark goes downstream."""
+        """Let time pass down the chain, timers and all; then the watermark goes downstream."""
         self.watermark = timestamp
         self.advanced_ms = self._clock.now_ms()
-        for operator in self._functions:
-            operator.times.watermark = timestamp
         yield from self._parts.chain.fire[TimeDomain.EVENT_TIME](timestamp)
         for output in self._outputs:
             output.control(Watermark(timestamp))

@@ -67,6 +67,8 @@ class InputGate:
         self._list(channel)
         if element.__class__ is Barrier:
             self._announced(element)
+        elif element.__class__ is EndOfInput:
+            channel.complete = True
 
     def _list(self, channel: InputChannel) -> None:
         if channel.queue and not channel.listed and not channel.blocked:
@@ -208,6 +210,14 @@ class InputGate:
         """From now on the barriers of `checkpoint` count as soon as they arrive."""
         self._may_overtake = max(self._may_overtake, checkpoint)
         self._check_overtaking()
+
+    def demand(self, barrier: Barrier) -> None:
+        """An unaligned checkpoint begins: where the end of every channel is here, no barrier comes.
+
+        The ends may be queued behind much that was not read, and count as barriers all the same.
+        """
+        if all(channel.complete for channel in self.channels):
+            self._announced(barrier)
 
     def _announced(self, barrier: Barrier) -> None:
         """A barrier has arrived, and is queued."""

@@ -17,6 +17,7 @@ class InputChannel:
 
     __slots__ = (
         "blocked",
+        "complete",
         "ended",
         "id",
         "idle",
@@ -51,7 +52,10 @@ class InputChannel:
         self.watermark = MIN_WATERMARK
         self.idle = False
         self.blocked = False
+        self.complete = False
+        """Whether its end has arrived: nothing more will."""
         self.ended = False
+        """Whether its end has been read."""
         self.listed = False
 
     def before(self, checkpoint: int) -> tuple[list[Any], bool]:

@@ -1,18 +1,17 @@
 """The batch that a subtask has in its hands, taken from by slices.
 
-A slice is processed by a loop that may be suspended in the middle. Where in the slice it stands is
-known from the iterator that it runs over, and the records that it has not begun can be taken back,
-so that the loop ends with the record it is at.
+A slice is processed by a loop that may be suspended in the middle. The records that it has not
+begun can be taken back, so that the loop ends with the record it is at; see `slice`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import length_hint
 from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.runtime.input_channel import InputChannel
+from penstock.runtime.slice import Slice
 
 
 class Intake:
@@ -22,7 +21,10 @@ class Intake:
         self._batch: list[Any] = []
         self._position = 0
         self._slice: list[Any] = []
-        self._cursor: Iterator[Any] = iter(())
+        self.under_way = Slice([])
+        """The slice that was taken last."""
+        self.taken = 0
+        """How many records were taken and not taken back."""
         self.input = 0
         """Which input of the operator the batch belongs to."""
         self.channel: InputChannel | None = None
@@ -48,22 +50,22 @@ class Intake:
         self._position = start + len(values)
         if self._position >= len(batch):
             self._batch, self._position = [], 0
-        self._slice, self._cursor = values, iter(values)
-        return self._cursor, len(values)
+        self._slice, self.under_way = values, Slice(values)
+        self.taken += len(values)
+        return self.under_way.cursor, len(values)
 
     def rest(self) -> list[Any]:
-        """The records that nobody has begun with."""
-        return self._slice[self._begun() :] + self._batch[self._position :]
+        """The records that nobody has begun with; a loop under way ends with the one it is at."""
+        self.under_way.end()
+        return self.under_way.back + self._batch[self._position :]
 
     def take_back(self) -> int:
         """Take back what of the slice was not begun; how many records."""
-        begun = self._begun()
-        back = self._slice[begun:]
+        self.under_way.end()
+        back = self.under_way.back
         if back:
-            # The loop over the slice asks the list how long it is: it ends here.
-            del self._slice[begun:]
+            del self._slice[-len(back) :]
             self._batch, self._position = back + self._batch[self._position :], 0
+            self.taken -= len(back)
+            self.under_way = Slice([])
         return len(back)
-
-    def _begun(self) -> int:
-        return len(self._slice) - length_hint(self._cursor)

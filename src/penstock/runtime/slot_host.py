@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.common.clock import Clock
@@ -30,6 +30,7 @@ from penstock.network.messages import (
 from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
 from penstock.runtime.failure import explain
 from penstock.runtime.slot import Slot
+from penstock.runtime.step_watch import StepWatch
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class HostEnvironment:
     wake: Callable[[], None]
     open_transport: Callable[[bytes, bytes], HostTransport]
     calls: Any = None
+    watch: StepWatch = field(default_factory=StepWatch)
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class SlotHost:
                 environment.tell,
                 environment.wake,
                 environment.calls,
+                environment.watch,
             )
             self.slot = Slot(graph, identity.job_id, identity.slot, message, inside)
         except Exception as error:

@@ -15,6 +15,7 @@ from penstock.network.control import ControlClient
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
+from penstock.runtime.step_watch import StepWatch, StepWatcher
 
 _LONGEST_SLEEP_MS = 1000
 
@@ -38,6 +39,8 @@ class SlotProcess:
         self._mailbox = Mailbox(self._wakeup.wake)
         self._io = ThreadIo(self._mailbox.put, "penstock-io")
         self._calls = ThreadCalls(self._mailbox.put, "penstock-calls")
+        watch = StepWatch()
+        self._watcher = StepWatcher(watch)
         keys = (payload.client_public, payload.client_secret, payload.server_public)
         self._control = ControlClient(
             payload.control_address, (payload.launch, slot), keys, self._wakeup
@@ -46,7 +49,13 @@ class SlotProcess:
         self._host_name = host
         self._transport: ZmqTransport | None = None
         environment = HostEnvironment(
-            self._clock, self._io, self._control.send, self._wakeup.wake, self._open, self._calls
+            self._clock,
+            self._io,
+            self._control.send,
+            self._wakeup.wake,
+            self._open,
+            self._calls,
+            watch,
         )
         identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
         self._host = SlotHost(identity, payload.program, environment)
@@ -60,6 +69,7 @@ class SlotProcess:
         timeout_ms = payload.heartbeat_timeout_ms
         self._control.start(self._host.heartbeat, payload.heartbeat_interval_ms, timeout_ms)
         self._host.register()
+        self._watcher.start()
         thresholds = _calm_collector()
         try:
             while not self._host.left:
@@ -71,6 +81,7 @@ class SlotProcess:
         finally:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
+            self._watcher.close()
             self._control.close()
             self._io.close()
             self._calls.close()

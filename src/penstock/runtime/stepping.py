@@ -1,9 +1,11 @@
 """The steps of a subtask: what it does next, for how long, and where an unaligned cut finds it.
 
 Work is a generator that is suspended where an output has no room or the time of a step is over,
-and goes on in a later step. What the subtask takes up next is, in this order: the rest of the batch
-at hand, timers, watermarks that are due, and input. For an unaligned checkpoint it does not wait
-for room: it ends the record that it is at, and is cut there.
+and goes on in a later step. A loop over records is not suspended by the clock: how many it is given
+follows from how long others took, and if they take longer a watch ends it (see `step_watch`). What
+the subtask takes up next is, in this order: timers, the rest of the batch at hand, watermarks that
+are due, and input. For an unaligned checkpoint it does not wait for room: it ends the record that
+it is at, and is cut there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.functions import TimeDomain
 from penstock.runtime.intake import Intake
 from penstock.runtime.keyed_operator import RuntimeKeyedFunction
+from penstock.runtime.slice import Slice
 from penstock.runtime.split_reading import SplitReading
+from penstock.runtime.step_watch import StepWatch
 from penstock.runtime.subtask_parts import SubtaskParts
 
 STEP_NS = 2_000_000
@@ -44,6 +48,7 @@ class Stepping:
         time: EventProgress,
         reading: SplitReading | None,
         barriers: Barriers,
+        watch: StepWatch,
         finish: Callable[[], Iterator[None]],
     ) -> None:
         """`finish` is the work of a subtask whose input is over."""
@@ -54,6 +59,7 @@ class Stepping:
         self._time = time
         self._reading = reading
         self._barriers = barriers
+        self._watch = watch
         self._finish = finish
         operators = parts.operators
         self._writers = [o.writer for o in operators if isinstance(o, RuntimeSink)]
@@ -61,11 +67,11 @@ class Stepping:
         self._async = next((o for o in operators if isinstance(o, RuntimeAsync)), None)
         self._work: Iterator[None] | None = self._first_work(parts)
         self._emitting: Iterator[None] | None = None
+        self._completed = Slice([])
         self._intake = Intake()
         self._cutting = 0
         self._most = parts.step_records
         self._quota = 1
-        self.records_in = 0
         if self._async is not None:
             timed, restored = parts.timed, self._async.restored
             self._intake.put(list(restored) if timed else [value for value, _ in restored])
@@ -82,6 +88,11 @@ class Stepping:
         self._intake.put(self._intake.rest() + load_element(own.batch), split=own.split)
         if self._reading is not None and self._time.clock is not None:
             self._time.clock.select(own.split)
+
+    @property
+    def records_in(self) -> int:
+        """How many records it has taken in."""
+        return self._intake.taken
 
     # --- what there is to do ------------------------------------------------------------------
 
@@ -149,34 +160,58 @@ class Stepping:
             self._cut(cause, started)
             return
         if self._async is not None and (self._emitting or self._async.queue.has_ready()):
-            emitting = self._emitting or self._go_on(self._async.queue.take())
-            self._emitting = None if self._run(emitting, started) else emitting
+            if self._emitting is None:
+                self._emitting = self._go_on(self._async.queue.take())
+            self._emit(started)
             return
-        work = self._work
         records = 0
-        if work is None:
-            work, records = self._next_work(now_ms)
-            if work is None:
+        if self._work is None:
+            self._work, records = self._next_work(now_ms)
+            if self._work is None:
                 return
-        self._work = None if self._run(work, started) else work
+        back = self._process(started)
         if records and self._work is None:
-            self._adapt_quota(self._clock.monotonic_ns() - started, records)
+            self._adapt_quota(self._clock.monotonic_ns() - started, records - back)
 
-    def _run(self, work: Iterator[None], started: int) -> bool:
-        """Go on with `work` for as long as a step may take; whether it is done."""
-        for _ in work:
-            if (
-                self._room.blocked
-                or self._clock.monotonic_ns() - started > STEP_NS
-                or self.calling()
-            ):
-                return False
+    def _process(self, started: int) -> int:
+        """Go on with the work at hand; how many records of its slice it did not come to."""
+        assert self._work is not None
+        if not self._run(self._work, started, self._intake.under_way):
+            return 0
+        self._work = None
+        return self._intake.take_back()
+
+    def _emit(self, started: int) -> None:
+        """Go on with what asynchronous calls gave."""
+        assert self._emitting is not None and self._async is not None
+        if self._run(self._emitting, started, self._completed):
+            self._emitting = None
+            self._async.queue.put_back(self._completed.back)
+            self._completed = Slice([])
+
+    def _run(self, work: Iterator[None], started: int, part: Slice) -> bool:
+        """Go on with `work` for as long as a step may take; whether it is done.
+
+        If it runs over records, they are those of `part`.
+        """
+        self._watch.begin(part)
+        try:
+            for _ in work:
+                if (
+                    self._room.blocked
+                    or self._clock.monotonic_ns() - started > STEP_NS
+                    or self.calling()
+                ):
+                    return False
+        finally:
+            self._watch.end()
         return True
 
     def _go_on(self, element: Any) -> Iterator[None]:
         """What waited for asynchronous calls goes on: their results, or a control element."""
         if isinstance(element, list):
-            return self._chain.completed(element)
+            self._completed = Slice(element)
+            return self._chain.completed(self._completed.cursor)
         if isinstance(element, Watermark):
             # After a restore the channels begin anew, and may be behind.
             rises = element.timestamp > self._time.watermark
@@ -191,7 +226,7 @@ class Stepping:
 
     def _adapt_quota(self, took: int, records: int) -> None:
         if took > 2 * STEP_NS:
-            self._quota = max(1, self._quota // 2)
+            self._quota = max(1, min(self._quota, records) // 2)
         elif took < STEP_NS // 2 and records >= self._quota:
             self._quota = min(self._most, self._quota * 2)
 
@@ -202,10 +237,10 @@ class Stepping:
 
     def _next_work(self, now_ms: int) -> tuple[Iterator[None] | None, int]:
         self.log_changes(now_ms)
-        if self._intake:
-            return self._take()
         if self._timer_due(now_ms):
             return self._chain.fire[TimeDomain.PROCESSING_TIME](now_ms), 0
+        if self._intake:
+            return self._take()
         if self._time.tick_due(now_ms):
             return self._time.tick(now_ms), 0
         if self._reading is not None:
@@ -236,7 +271,6 @@ class Stepping:
     def _take(self) -> tuple[Iterator[None], int]:
         """The next slice of the batch at hand, as large as a step allows."""
         values, records = self._intake.take(self._quota)
-        self.records_in += records
         self._time.wake_up()
         return self._chain.process[self._intake.input](values), records
 
@@ -290,13 +324,13 @@ class Stepping:
         if self._cutting != cause.checkpoint:
             self._cutting = cause.checkpoint
             self._room.overdraw(OVERDRAFT)
-            if self._async is None:
-                self.records_in -= self._intake.take_back()
+            self._intake.take_back()
+            self._completed.end()
         if not self._is_between():
             if self._emitting is not None:
-                self._emitting = None if self._run(self._emitting, started) else self._emitting
+                self._emit(started)
             elif self._work is not None:
-                self._work = None if self._run(self._work, started) else self._work
+                self._process(started)
         if self._is_between():
             self._room.overdraw(0)
             if not self._barriers.at_end:

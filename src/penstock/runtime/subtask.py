@@ -50,7 +50,13 @@ class Subtask:
         self.time = EventProgress(parts, self._clock, self.accounting, self._reading)
         self.barriers = Barriers(parts, environment, fail, self.time, self._reading)
         self.stepping = Stepping(
-            parts, self._clock, self.time, self._reading, self.barriers, self._finish
+            parts,
+            self._clock,
+            self.time,
+            self._reading,
+            self.barriers,
+            environment.watch,
+            self._finish,
         )
         self.at_end = False
         self._flushed_ms = self._clock.now_ms()

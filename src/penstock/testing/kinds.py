@@ -14,6 +14,7 @@ from penstock.testing.scenarios import (
     changelog_scenario,
     unaligned_scenario,
 )
+from penstock.testing.slowdowns import SlowdownScenario
 from penstock.testing.stops import StopScenario
 from penstock.testing.sweeps import SweepScenario
 from penstock.testing.takeovers import TakeoverScenario
@@ -30,4 +31,5 @@ KINDS: dict[str, Callable[[int], Scenario]] = {
     "planned-death": PlannedDeathScenario,
     "unaligned": unaligned_scenario,
     "changelog": changelog_scenario,
+    "slowdown": SlowdownScenario,
 }

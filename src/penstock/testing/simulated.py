@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.network.frames import Frame
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
+from penstock.runtime.step_watch import StepWatch
+from penstock.testing.speed import takes_its_turn
 
 if TYPE_CHECKING:
     from penstock.testing.simulator import Simulation
@@ -99,8 +101,14 @@ class SimulatedProcess:
         self.awake = True
         self.next_heartbeat = simulation.clock.now
         self.transport: SimulatedTransport | None = None
+        self._watch = StepWatch()
         environment = HostEnvironment(
-            simulation.clock, self.io, self.to_master.append, self.wake, self._open
+            simulation.clock,
+            self.io,
+            self.to_master.append,
+            self.wake,
+            self._open,
+            watch=self._watch,
         )
         identity = SlotIdentity(simulation.job.id, launch, slot, "sim", slot)
         self.host = SlotHost(identity, program, environment)
@@ -114,7 +122,8 @@ class SimulatedProcess:
         return self.transport
 
     def turn(self) -> None:
-        self.awake = self.host.turn()
+        with takes_its_turn(self.simulation.clock, self._watch):
+            self.awake = self.host.turn()
 
     def heartbeat(self) -> None:
         interval = self.simulation.job.settings.heartbeat_interval_ms
