@@ -121,7 +121,7 @@ class Checkpoints:
         self._retained.restored(start)
         self.commits.restored()
         self._results.completed(start.checkpoint)
-        self._results.restarted()
+        self._results.forget()
 
     def attempt_started(self, start: StartPoint) -> None:
         self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
@@ -133,6 +133,10 @@ class Checkpoints:
         self._requests.fail_all("the attempt ended")
         self._savepoints.fail_all("the attempt ended")
         self._holding.failed("the attempt ended before its checkpoint was complete")
+
+    def over(self) -> None:
+        """The job has ended: there will be no more checkpoints."""
+        self._results.forget()
 
     def lay_out(self, job: Job) -> None:
         """The attempt ended at a checkpoint that held it; the next runs `job`, another layout.
