@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
-from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
 from penstock.errors import CorruptCheckpointError
 from penstock.graph.execution_graph import SubtaskId
@@ -20,6 +19,7 @@ from penstock.jobmanager.committing import Commits
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.matching import check_fits
 from penstock.jobmanager.rescaling import restored_subtasks
+from penstock.jobmanager.sources import close_all
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,17 @@ def _import(job: Job) -> list[str]:
 
 
 def _enumerators(job: JobGraph, metadata: CheckpointMetadata | None) -> dict[int, SplitEnumerator]:
-    enumerators = {}
-    for vertex in job.vertices:
-        operator = vertex.head.operator
-        if isinstance(operator, SourceOperator):
-            restored: Plain | None = None
-            if metadata is not None:
-                restored = metadata.enumerators.get(vertex.uid)
-            context = EnumeratorContext(vertex.parallelism)
-            enumerators[vertex.id] = operator.source.create_enumerator(context, restored)
+    restored = metadata.enumerators if metadata is not None else {}
+    enumerators: dict[int, SplitEnumerator] = {}
+    try:
+        for vertex in job.vertices:
+            operator = vertex.head.operator
+            if isinstance(operator, SourceOperator):
+                context = EnumeratorContext(vertex.parallelism)
+                state = restored.get(vertex.uid)
+                enumerators[vertex.id] = operator.source.create_enumerator(context, state)
+    except BaseException:
+        # There will be no attempt that closes those that were made.
+        close_all(enumerators)
+        raise
     return enumerators

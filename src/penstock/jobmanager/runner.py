@@ -167,8 +167,12 @@ class JobRunner:
             job.timeouts.heartbeat,
         )
 
+        def note(error: BaseException | None) -> None:
+            self._launches.pop(launch, None)
+            self._master.launch_ended(launch, error)
+
         def ended(error: BaseException | None) -> None:
-            self._mailbox.put(lambda: self._master.launch_ended(launch, error))
+            self._mailbox.put(lambda: note(error))
 
         self._launches[launch] = self._resources.start_slots(
             job, launch, pickle.dumps(payload), ended
