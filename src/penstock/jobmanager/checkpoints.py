@@ -40,6 +40,9 @@ from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Tri
 
 log = logging.getLogger(__name__)
 
+AGAIN_AFTER_MS = 1_000
+"""The pause before the last checkpoint of a job is tried again."""
+
 _AT_END = "it has come to its end"
 
 
@@ -81,6 +84,10 @@ class Checkpoints:
         self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
+        self._failed_at: int | None = None
+        """When a checkpoint of this attempt failed last."""
+        self._finish_at: int | None = None
+        """When to try the last checkpoint again."""
         self._completion = Completion(environment.io, attempt, self)
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval = job.checkpoints.interval_ms
@@ -148,6 +155,7 @@ class Checkpoints:
         self._coordinator.lay_out(job.graph.subtasks())
 
     def _ended(self) -> None:
+        self._failed_at = self._finish_at = None
         self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
         self._enumerator_states.clear()
 
@@ -174,6 +182,8 @@ class Checkpoints:
             and not self._holding.asked
         ):
             self._trigger()
+        if self._finish_at is not None and now_ms >= self._finish_at:
+            self._attempt.checkpoint_over()
         if self._attempt.runs(self._attempt.number):
             self._sweeps.tick(now_ms, self._live, self._superseded)
 
@@ -236,7 +246,8 @@ class Checkpoints:
                 return
 
     def next_wakeup_ms(self) -> int | None:
-        times = (self._coordinator.next_wakeup_ms(), self._sweeps.next_wakeup_ms())
+        regular, sweeps = self._coordinator.next_wakeup_ms(), self._sweeps.next_wakeup_ms()
+        times = (regular, sweeps, self._finish_at)
         return min((time for time in times if time is not None), default=None)
 
     def finish(self, prepared: list[Committables]) -> None:
@@ -244,8 +255,15 @@ class Checkpoints:
 
         Without checkpoints `prepared` is all the output there is.
         """
-        if self._coordinator.pending:
+        self._finish_at = None
+        if self._coordinator.pending or self.finishing:
             return
+        if self._failed_at is not None:
+            again = self._failed_at + AGAIN_AFTER_MS
+            if self._clock.monotonic_ms() < again:
+                # A storage that is away refuses at once: do not ask it as often as it answers.
+                self._finish_at = again
+                return
         self._holding.failed(_AT_END)
         if self._job.store is None:
             self.commits.add(merge(prepared))
@@ -363,6 +381,8 @@ class Checkpoints:
         counts = counts and savepoint is None
         if not self._coordinator.abort(checkpoint, reason, now, counts):
             return
+        if counts:
+            self._failed_at = now
         log.log(
             logging.WARNING if counts else logging.INFO,
             *("checkpoint %d failed: %s", checkpoint, reason),
