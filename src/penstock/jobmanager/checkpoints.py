@@ -84,6 +84,7 @@ class Checkpoints:
         self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
+        self._began_with: str | None = None
         self._failed_at: int | None = None
         """When a checkpoint of this attempt failed last."""
         self._finish_at: int | None = None
@@ -125,6 +126,7 @@ class Checkpoints:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
         self.finishing = False
+        self._began_with = start.began_with
         self._retained.restored(start)
         self.commits.restored()
         self._results.completed(start.checkpoint)
@@ -309,6 +311,7 @@ class Checkpoints:
                 self._clock.now_ms(),
                 self._enumerator_states[pending.id],
                 self.commits.unconfirmed(),
+                self._began_with,
             )
             self._write(metadata)
 

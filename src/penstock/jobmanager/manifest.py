@@ -19,10 +19,12 @@ def manifest(
     now_ms: int,
     enumerators: Mapping[str, Plain],
     unconfirmed: Committables,
+    began_with: str | None,
 ) -> CheckpointMetadata:
     """The manifest of a checkpoint that every subtask has acknowledged.
 
-    `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed.
+    `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed,
+    `began_with` the path that the job once began with.
     """
     snapshots = pending.acknowledged
     vertices = {
@@ -42,5 +44,12 @@ def manifest(
     ]
     committables = merge([unconfirmed, *prepared])
     return CheckpointMetadata(
-        job.id, pending.id, attempt, now_ms, vertices, enumerators, committables
+        job.id,
+        pending.id,
+        attempt,
+        now_ms,
+        vertices,
+        enumerators,
+        committables,
+        restored_from=began_with,
     )
