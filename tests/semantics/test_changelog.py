@@ -81,7 +81,7 @@ def an_earlier_cut_takes_the_place_of_a_later_one(patch: pytest.MonkeyPatch) -> 
 @bug
 def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) -> None:
     def changed(self: Generations) -> set[Any]:
-        return set(next(reversed(self._unconfirmed.values()), ()))
+        return set(self._newest_keys)
 
     patch.setattr(Generations, "changed", changed)
 

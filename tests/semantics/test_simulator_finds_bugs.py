@@ -290,7 +290,7 @@ bug(planted_bugs.recovery_does_not_commit_again)
 
 @bug
 def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ResultGate, "restarted", lambda self: None)
+    patch.setattr(ResultGate, "forget", lambda self: None)
 
 
 LOSSY = FaultRates(lost_frame=0.003, budget=3)

@@ -254,6 +254,51 @@ def test_checkpoints_of_its_own_go_before_a_path(failed_once: LocalEnvironment) 
     assert told == [f"job sums has checkpoints of its own, so {path} is not used"]
 
 
+@pytest.fixture
+def began_with(failed_once: LocalEnvironment) -> str:
+    """Another job began with this checkpoint, went on, and failed; so would the next start."""
+    first, *_ = checkpoints_of(failed_once)
+    path = f"{failed_once.storage}/checkpoints/sums/chk-{first}"
+    failed_once._configuration.set_string("pipeline.jobid", "another")
+    failed_once._configuration.set_string("execution.state-recovery.path", path)
+    with pytest.raises(JobFailedError, match="out of luck"):
+        sums(failed_once, 3_000, fail_at=2_900)
+    return path
+
+
+@pytest.mark.parametrize("spelled", ["", "/", "/_metadata"])
+def test_a_start_with_the_same_path_goes_on(
+    failed_once: LocalEnvironment, began_with: str, spelled: str
+) -> None:
+    failed_once._configuration.set_string("execution.state-recovery.path", began_with + spelled)
+    sums(failed_once, 3_000)
+    assert failed_once.simulation.master.notes == []
+    assert set(lines(failed_once)) == set(EXPECTED)
+
+
+def test_a_start_with_another_path_is_refused_and_says_what_to_do(
+    failed_once: LocalEnvironment, began_with: str
+) -> None:
+    *_, last = checkpoints_of(failed_once)
+    path = f"{failed_once.storage}/checkpoints/sums/chk-{last}"
+    before = dict(failed_once.filesystem.files)
+    for _ in range(2):
+        failed_once._configuration.set_string("execution.state-recovery.path", path)
+        with pytest.raises(JobFailedError) as failed:
+            sums(failed_once, 3_000)
+        told = str(failed.value)
+        assert path in told and began_with in told and "--job-id" in told
+        names = [name for name in failed_once.filesystem.files if "/generation-" not in name]
+        assert names == [name for name in before if "/generation-" not in name]
+        # Going on without a path does not make anybody forget where the job began.
+        failed_once._configuration.remove_config("execution.state-recovery.path")
+        with pytest.raises(JobFailedError, match="out of luck"):
+            sums(failed_once, 3_000, fail_at=2_950)
+        before = dict(failed_once.filesystem.files)
+    sums(failed_once, 3_000)
+    assert set(lines(failed_once)) == set(EXPECTED)
+
+
 def test_another_state_backend_is_refused_and_the_same_goes_on(
     failed_once: LocalEnvironment,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StorageError
 from penstock.runtime.compaction import Compaction
 from penstock.runtime.segment_chain import ChainSettings, SegmentChain
-from penstock.state.compaction import Merge, Merging, plan
+from penstock.state.compaction import Merge, Merging, plan, spans_of
 from penstock.state.entries import decode_entries
 from penstock.state.kinds import KeyContext
 from penstock.state.segments import Origin, decode_segment, encode_segment
@@ -127,9 +128,15 @@ def on_every_backend(make_state):
 CHANGES = st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 99), max_size=5)
 
 
-def merge(segments, how, size=1):
-    blocks = (block for data in segments for block in decode_segment(data, GROUPS))
-    merging = Merge(blocks, how)
+def merge(segments, how, size=1, lot=1 << 30):
+    sizes = Counter()
+    for data in segments:
+        for block in decode_segment(data, GROUPS):
+            sizes[block.group] += block.size
+    spans = [GROUPS] if how is Merging.JOINED else spans_of(sizes, GROUPS, lot)
+    merging = Merge(
+        ((b for data in segments for b in decode_segment(data, span)) for span in spans), how
+    )
     while merging.step(size):
         pass
     return encode_segment(merging.blocks())
@@ -146,8 +153,18 @@ def test_a_merged_segment_means_what_its_parts_mean(rounds, data):
     stop = data.draw(st.integers(start + 1, len(segments)))
     ways = [Merging.JOINED, Merging.NEWEST] if start else list(Merging)
     how, size = data.draw(st.sampled_from(ways)), data.draw(st.integers(1, 500))
-    merged = merge(segments[start:stop], how, size)
+    merged = merge(segments[start:stop], how, size, lot=data.draw(st.integers(1, 500)))
     assert Live.restored(*segments[:start], merged, *segments[stop:]) == live.contents()
+
+
+@given(st.dictionaries(st.integers(0, 30), st.integers(1, 100)), st.integers(1, 300))
+def test_key_groups_are_merged_in_spans_of_some_size(sizes, most):
+    groups = range(3, 25)
+    spans = list(spans_of(sizes, groups, most))
+    assert [group for span in spans for group in span] == list(groups)
+    amounts = [[sizes.get(group, 0) for group in span] for span in spans]
+    assert all(sum(amount[:-1]) < most for amount in amounts), "no longer than it must be"
+    assert all(sum(amount) >= most for amount in amounts[:-1]), "and no shorter"
 
 
 def test_a_merged_base_holds_no_removals():

@@ -74,3 +74,18 @@ def test_before_the_next_attempt_has_its_own():
     with pytest.raises(JobFailedError):
         run(fail)
     assert Enumerator.log == ["made", "closed"] * 2
+
+
+class Unreachable(Numbers):
+    def create_enumerator(self, context, restored):
+        raise ConnectionError("the server does not answer")
+
+
+def test_when_another_one_cannot_be_made():
+    Enumerator.log = []
+    with local_environment(configuration=Configuration.from_dict(RESTART_ONCE)) as env:
+        for source in (Numbers(), Unreachable(), Numbers()):
+            env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").print()
+        with pytest.raises(JobFailedError, match="the server does not answer"):
+            env.execute()
+    assert Enumerator.log == ["made", "closed"] * 2

@@ -59,3 +59,24 @@ def test_confirming_a_later_checkpoint_settles_the_earlier_ones():
     generations.cut(2)
     generations.confirm(2)
     assert generations.cut(3) == set()
+
+
+class _Counted:
+    """A key that counts how often anybody looks at it."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        _Counted.looks += 1
+        return 7
+
+
+def test_a_cut_after_many_failed_checkpoints_is_as_quick_as_after_two():
+    generations, key = Generations(), _Counted()
+    looks = []
+    for checkpoint in range(1, 301):
+        generations.current.add(key)
+        before = _Counted.looks
+        assert generations.cut(checkpoint) == {key}
+        looks.append(_Counted.looks - before)
+    assert set(looks[2:]) == {looks[2]}

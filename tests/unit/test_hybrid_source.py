@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from patience import until
 
 from penstock.common import WatermarkStrategy
+from penstock.common.clock import SystemClock
 from penstock.connectors.bad_records import BadRecord
 from penstock.connectors.hybrid import SourcesInTurn
-from penstock.connectors.source import EnumeratorContext, QueueEnumerator, Source, SourceReader
+from penstock.connectors.source import (
+    EnumeratorContext,
+    QueueEnumerator,
+    ReaderContext,
+    Source,
+    SourceReader,
+)
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.base import DivertBadRecords
 from penstock.datastream.connectors.hybrid_source import HybridSource
@@ -85,6 +93,79 @@ def test_a_source_that_cannot_begin_fails_the_job():
 def test_only_sources_can_be_added():
     with pytest.raises(ProgramError, match="needs a Source, not a list"):
         HybridSource.builder([1, 2])
+
+
+# --- what is passed on ------------------------------------------------------------------------
+
+
+class Told(Source):
+    """Notes what its enumerator and its reader are told."""
+
+    def __init__(self):
+        self.log = []
+
+    def create_enumerator(self, context, restored):
+        return ToldEnumerator(self.log)
+
+    def create_reader(self, context):
+        return ToldReader(self.log)
+
+
+class ToldEnumerator(QueueEnumerator):
+    def __init__(self, log):
+        super().__init__(["a"])
+        self.log = log
+
+    def close(self):
+        self.log.append("closed")
+
+
+class ToldReader(SourceReader):
+    pauses_splits = True
+
+    def __init__(self, log):
+        self.log = log
+
+    def add_splits(self, splits):
+        pass
+
+    def poll(self, limit):
+        return None
+
+    def snapshot(self):
+        return []
+
+    def pause_or_resume_splits(self, to_pause, to_resume):
+        self.log.append((to_pause, to_resume))
+
+
+def test_the_enumerator_whose_turn_it_is_is_closed():
+    told = Told()
+    enumerator = SourcesInTurn([told, Told()]).create_enumerator(EnumeratorContext(1), None)
+    enumerator.close()
+    enumerator.close()
+    assert told.log == ["closed"]
+
+
+def test_the_enumerator_that_comes_next_is_closed_however_far_it_is():
+    first, second = Told(), Told()
+    enumerator = SourcesInTurn([first, second]).create_enumerator(EnumeratorContext(1), None)
+    while enumerator.snapshot()["source"] == 0:
+        enumerator.next_splits(0)
+    assert first.log == ["closed"]
+    enumerator.close()
+    until(lambda: second.log, "the next one is closed, by whoever made it if it was not there yet")
+    assert (first.log, second.log) == (["closed"], ["closed"])
+
+
+def test_a_reader_pauses_only_splits_of_its_source():
+    first, second = Told(), Told()
+    context = ReaderContext(0, 1, SystemClock(), lambda: None)
+    reader = SourcesInTurn([first, second]).create_reader(context)
+    reader.add_splits([{"source": 1, "split": "x"}])
+    # Splits as they were told before the second source began; None is what could not be told.
+    reader.pause_or_resume_splits([(0, "a"), (1, "b"), None], [None, (1, "c"), (0, "d")])
+    assert (first.log, second.log) == ([], [(["b"], ["c"])])
 
 
 # --- bad records ------------------------------------------------------------------------------

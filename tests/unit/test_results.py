@@ -57,7 +57,7 @@ def test_a_restart_drops_what_will_be_sent_again(gate, delivered):
     gate.emitted(emitted(1, "covered"))
     gate.emitted(emitted(2, "again"))
     gate.completed(1)
-    gate.restarted()
+    gate.forget()
     gate.completed(9)
     assert [values for _, _, values in delivered] == [["covered"]]
 
@@ -65,7 +65,7 @@ def test_a_restart_drops_what_will_be_sent_again(gate, delivered):
 def test_values_of_a_new_attempt_are_not_covered_by_what_is_complete(gate, delivered):
     """A new attempt numbers from one until it has seen a checkpoint of its own."""
     gate.completed(5)
-    gate.restarted()
+    gate.forget()
     gate.emitted(emitted(1, "new"))
     gate.completed(5)
     assert delivered == []

@@ -118,7 +118,7 @@ def test_the_job_does_not_need_the_copy(env: LocalEnvironment) -> None:
 
 def test_without_checkpoints_there_are_savepoints_too() -> None:
     with local_environment(seed=5) as env:
-        source = NumberSequenceSource(0, 999)
+        source = NumberSequenceSource(0, NUMBERS - 1)
 
         def start(parallelism: int, path: str | None) -> Any:
             env.set_parallelism(parallelism)
@@ -134,7 +134,7 @@ def test_without_checkpoints_there_are_savepoints_too() -> None:
         path = job.stop_with_savepoint(False, f"{env.storage}/savepoints").result(PATIENCE)
         job.get_job_execution_result().result(PATIENCE)
         start(3, path).get_job_execution_result().result(PATIENCE)
-        assert written(env) == expected(1000)
+        assert written(env) == expected(NUMBERS)
 
 
 def test_a_directory_must_be_known(env: LocalEnvironment) -> None:

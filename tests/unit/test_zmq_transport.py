@@ -285,3 +285,20 @@ def test_what_killed_processes_left_is_swept_when_it_is_old(monkeypatch, tmp_pat
     endpoint = LocalEndpoint()
     assert not old.exists() and young.exists() and living.exists()
     endpoint.close()
+
+
+def test_a_closed_endpoint_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    endpoint = LocalEndpoint()
+    assert endpoint.path is not None and Path(endpoint.path).parent.is_dir()
+    endpoint.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_no_folder_can_be_made_there_is_no_endpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    endpoint = LocalEndpoint()
+    assert endpoint.path is None
+    endpoint.close()

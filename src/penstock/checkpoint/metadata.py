@@ -46,7 +46,7 @@ class CheckpointMetadata:
     generation: int = 0
     """Of the driver that completed it; see `penstock.checkpoint.generations`."""
     restored_from: str | None = None
-    """The path of the checkpoint that this one is a copy of."""
+    """The path that the job once began with, of which its first checkpoint is a copy."""
 
     def segments(self) -> list[SegmentHandle]:
         return [

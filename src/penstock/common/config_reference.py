@@ -164,7 +164,8 @@ MEANINGS = {
     "execution.state-recovery.path": Meaning(
         "A savepoint or retained checkpoint to begin with: its folder or its `_metadata`. It is "
         "copied, so the original may be deleted. A job that has checkpoints of its own goes on "
-        "from those. `penstock run -s PATH`",
+        "from those; with another path than it once began with it is refused. "
+        "`penstock run -s PATH`",
         values="path or URI",
     ),
     "execution.state-recovery.claim-mode": Meaning(

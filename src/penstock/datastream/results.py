@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import queue
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ClientResults:
         """The records of streams that are to be cached, by the uid of the sink, pickled."""
         self.collected: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+    def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None:
         if uid == self._collecting:
             self.collected.put(values)
         elif uid in self.kept:

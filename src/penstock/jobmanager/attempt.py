@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from penstock.common.plain import Plain
+from penstock.errors import StorageError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
@@ -143,7 +144,11 @@ class Attempt:
         self._slots.tell_subtask(subtask, answer)
 
     def _emitted(self, message: Emitted) -> None:
-        self._checkpoints.emitted(message)
+        try:
+            self._checkpoints.emitted(message)
+        except StorageError as error:
+            self._owner.fail(error)
+            return
         self._credits.emitted(message)
 
     def _acknowledged(self, message: Acknowledge) -> None:

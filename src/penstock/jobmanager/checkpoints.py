@@ -40,6 +40,9 @@ from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Tri
 
 log = logging.getLogger(__name__)
 
+AGAIN_AFTER_MS = 1_000
+"""The pause before the last checkpoint of a job is tried again."""
+
 _AT_END = "it has come to its end"
 
 
@@ -81,6 +84,11 @@ class Checkpoints:
         self._holding = Holding()
         self._retained = Retained(job.checkpoints.retained)
         self._sweeps = Sweeps(job, environment)
+        self._began_with: str | None = None
+        self._failed_at: int | None = None
+        """When a checkpoint of this attempt failed last."""
+        self._finish_at: int | None = None
+        """When to try the last checkpoint again."""
         last_attempt = job.attempts_before + ATTEMPTS_PER_GENERATION
         interval, timeout = job.checkpoints.interval_ms, job.checkpoints.timeout_ms
         self.committing = Commits(self._graph.job, job.id, last_attempt, interval, timeout)
@@ -118,10 +126,11 @@ class Checkpoints:
         """A new attempt begins at `start`; everything that it covers is committed."""
         self.undecided = []
         self.finishing = False
+        self._began_with = start.began_with
         self._retained.restored(start)
         self.committing.restored()
         self._results.completed(start.checkpoint)
-        self._results.restarted()
+        self._results.forget()
 
     def attempt_started(self, start: StartPoint) -> None:
         self._coordinator.attempt_started(self._clock.monotonic_ms(), start.checkpoint)
@@ -134,6 +143,10 @@ class Checkpoints:
         self._savepoints.fail_all("the attempt ended")
         self._holding.failed("the attempt ended before its checkpoint was complete")
 
+    def over(self) -> None:
+        """The job has ended: there will be no more checkpoints."""
+        self._results.forget()
+
     def lay_out(self, job: Job) -> None:
         """The attempt ended at a checkpoint that held it; the next runs `job`, another layout.
 
@@ -144,6 +157,7 @@ class Checkpoints:
         self._coordinator.lay_out(job.graph.subtasks())
 
     def _ended(self) -> None:
+        self._failed_at = self._finish_at = None
         self.undecided += self._coordinator.attempt_ended(self._clock.monotonic_ms())
         self._enumerator_states.clear()
 
@@ -170,6 +184,8 @@ class Checkpoints:
             and not self._holding.asked
         ):
             self._trigger()
+        if self._finish_at is not None and now_ms >= self._finish_at:
+            self._attempt.checkpoint_over()
         if self._attempt.runs(self._attempt.number):
             self._sweeps.tick(now_ms, self._live, self._superseded)
 
@@ -232,7 +248,8 @@ class Checkpoints:
                 return
 
     def next_wakeup_ms(self) -> int | None:
-        times = (self._coordinator.next_wakeup_ms(), self._sweeps.next_wakeup_ms())
+        regular, sweeps = self._coordinator.next_wakeup_ms(), self._sweeps.next_wakeup_ms()
+        times = (regular, sweeps, self._finish_at)
         return min((time for time in times if time is not None), default=None)
 
     def finish(self, prepared: list[Committables]) -> None:
@@ -240,8 +257,15 @@ class Checkpoints:
 
         Without checkpoints `prepared` is all the output there is.
         """
-        if self._coordinator.pending:
+        self._finish_at = None
+        if self._coordinator.pending or self.finishing:
             return
+        if self._failed_at is not None:
+            again = self._failed_at + AGAIN_AFTER_MS
+            if self._clock.monotonic_ms() < again:
+                # A storage that is away refuses at once: do not ask it as often as it answers.
+                self._finish_at = again
+                return
         self._holding.failed(_AT_END)
         if self._job.store is None:
             self.committing.add(merge(prepared))
@@ -295,6 +319,7 @@ class Checkpoints:
                 self._clock.now_ms(),
                 self._enumerator_states[pending.id],
                 self.committing.unconfirmed(),
+                self._began_with,
             )
 
         # A newer checkpoint that is complete covers what a savepoint covers.
@@ -371,6 +396,8 @@ class Checkpoints:
         counts = counts and savepoint is None
         if not self._coordinator.abort(checkpoint, reason, now, counts):
             return
+        if counts:
+            self._failed_at = now
         log.log(
             logging.WARNING if counts else logging.INFO,
             *("checkpoint %d failed: %s", checkpoint, reason),

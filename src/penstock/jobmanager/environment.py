@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from penstock.common.clock import Clock
@@ -55,7 +55,7 @@ class JobMasterEnvironment(Protocol):
         """A public and a secret key for the channels of one attempt."""
         ...
 
-    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+    def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None:
         """Hand a sink's values to the client."""
         ...
 

@@ -321,6 +321,7 @@ class JobMaster:
         assert self._final is not None
         final, job, checkpoints = self._final, self.job, self._checkpoints
         self._enter(Phase.ENDED, None)
+        checkpoints.over()
 
         def done(_: None, error: Exception | None) -> None:
             if error is not None:

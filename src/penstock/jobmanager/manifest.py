@@ -20,10 +20,12 @@ def manifest(
     now_ms: int,
     enumerators: Mapping[str, Plain],
     unconfirmed: Committables,
+    began_with: str | None,
 ) -> CheckpointMetadata:
     """The manifest of a checkpoint of which every subtask has sent its part.
 
-    `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed.
+    `unconfirmed` is what earlier checkpoints cover and nobody is known to have committed,
+    `began_with` the path that the job once began with.
     """
     vertices = {
         vertex.uid: VertexSnapshot(
@@ -42,5 +44,12 @@ def manifest(
     ]
     committables = merge([unconfirmed, *prepared])
     return CheckpointMetadata(
-        job.id, checkpoint, attempt, now_ms, vertices, enumerators, committables
+        job.id,
+        checkpoint,
+        attempt,
+        now_ms,
+        vertices,
+        enumerators,
+        committables,
+        restored_from=began_with,
     )

@@ -13,9 +13,8 @@ from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.settings import LostOutput
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import config_options as options
-from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
-from penstock.errors import CorruptCheckpointError, LostOutputError
+from penstock.errors import CheckpointError, CorruptCheckpointError, LostOutputError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
@@ -24,6 +23,7 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.lost_output import WayOut, unchosen, way_out, without
 from penstock.jobmanager.matching import check_fits
 from penstock.jobmanager.rescaling import restored_subtasks
+from penstock.jobmanager.sources import close_all
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class StartPoint:
     enumerators: dict[int, SplitEnumerator]
     notes: list[str]
     references: frozenset[str]
+    began_with: str | None = None
+    """The path that the first attempt of all began with, as far as that is known."""
 
 
 def find_start(
@@ -50,6 +52,7 @@ def find_start(
         _enumerators(job.graph.job, metadata),
         notes,
         metadata.segment_paths() if metadata is not None else frozenset(),
+        metadata.restored_from if metadata is not None else None,
     )
 
 
@@ -138,26 +141,46 @@ def _go_back(
 
 
 def _import(job: Job) -> list[str]:
-    """Take over the checkpoint that the job is to begin with, unless it has one of its own."""
+    """Take over the checkpoint that the job is to begin with, unless it has one of its own.
+
+    CheckpointError if it is known to have begun with another.
+    """
     if job.store is None or job.restore_path is None:
         return []
     own, damaged = job.store.newest()
     if own is None and not damaged:
         import_checkpoint(job.store, job.restore_path, job.claim)
         return []
-    if own is not None and own.restored_from == job.restore_path:
-        return []
-    return [f"job {job.id} has checkpoints of its own, so {job.restore_path} is not used"]
+    if own is None or own.restored_from is None:
+        return [f"job {job.id} has checkpoints of its own, so {job.restore_path} is not used"]
+    if _folder(own.restored_from) != _folder(job.restore_path):
+        raise CheckpointError(
+            f"job {job.id} cannot begin with {job.restore_path}: it began with "
+            f"{own.restored_from} and has come to checkpoint {own.checkpoint}; to go on from there "
+            "start it without a path, and to begin with the other give it another id (--job-id, "
+            "pipeline.jobid)"
+        )
+    # The same start again, as whatever watches over the driver makes it.
+    return []
+
+
+def _folder(path: str) -> str:
+    """The folder of the savepoint or checkpoint that `path` names."""
+    return path.removesuffix("/_metadata").rstrip("/")
 
 
 def _enumerators(job: JobGraph, metadata: CheckpointMetadata | None) -> dict[int, SplitEnumerator]:
-    enumerators = {}
-    for vertex in job.vertices:
-        operator = vertex.head.operator
-        if isinstance(operator, SourceOperator):
-            restored: Plain | None = None
-            if metadata is not None:
-                restored = metadata.enumerators.get(vertex.uid)
-            context = EnumeratorContext(vertex.parallelism)
-            enumerators[vertex.id] = operator.source.create_enumerator(context, restored)
+    restored = metadata.enumerators if metadata is not None else {}
+    enumerators: dict[int, SplitEnumerator] = {}
+    try:
+        for vertex in job.vertices:
+            operator = vertex.head.operator
+            if isinstance(operator, SourceOperator):
+                context = EnumeratorContext(vertex.parallelism)
+                state = restored.get(vertex.uid)
+                enumerators[vertex.id] = operator.source.create_enumerator(context, state)
+    except BaseException:
+        # There will be no attempt that closes those that were made.
+        close_all(enumerators)
+        raise
     return enumerators

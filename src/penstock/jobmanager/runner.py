@@ -7,7 +7,7 @@ import pickle
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -40,7 +40,7 @@ _CLIENT_BACKLOG = 64
 class ResultListener(Protocol):
     """Where the values of sinks go that speak to the client."""
 
-    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None: ...
+    def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None: ...
 
     def backlog(self) -> int:
         """How many deliveries wait to be taken."""
@@ -167,8 +167,12 @@ class JobRunner:
             job.timeouts.heartbeat,
         )
 
+        def note(error: BaseException | None) -> None:
+            self._launches.pop(launch, None)
+            self._master.launch_ended(launch, error)
+
         def ended(error: BaseException | None) -> None:
-            self._mailbox.put(lambda: self._master.launch_ended(launch, error))
+            self._mailbox.put(lambda: note(error))
 
         self._launches[launch] = self._resources.start_slots(
             job, launch, pickle.dumps(payload), ended
@@ -205,7 +209,7 @@ class JobRunner:
     def new_keys(self) -> tuple[bytes, bytes]:
         return new_keys()
 
-    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+    def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None:
         self._listener.deliver(uid, subtask, values)
 
     def client_keeps_up(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penstock.common.plain import Plain
 from penstock.connectors.source import SplitEnumerator
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
-from penstock.jobmanager.recovery import StartPoint
 from penstock.network.messages import AssignSplits
+
+if TYPE_CHECKING:
+    from penstock.jobmanager.recovery import StartPoint
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ segments that there are.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.checkpoint.handles import SegmentHandle
@@ -17,7 +18,7 @@ from penstock.checkpoint.store import SegmentStore
 from penstock.runtime.environment import IoExecutor
 from penstock.runtime.segment_chain import Handles, SegmentChain
 from penstock.runtime.segment_writing import write_segment
-from penstock.state.compaction import Merge, Merging
+from penstock.state.compaction import Merge, Merging, spans_of
 from penstock.state.keyed_parts import keyed_parts
 from penstock.state.segments import Origin
 
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 PIECE = 1 << 20
 """About so many bytes are merged at a time."""
+LOT = 1 << 24
+"""About so many bytes are read at a time, from all segments together: less would be many small
+requests to the storage."""
 
 
 class Compaction:
@@ -80,8 +84,15 @@ class Compaction:
         self._io.submit(work, done)
 
     def _read(self, old: Handles, how: Merging) -> Merge:
-        parts = keyed_parts(keyed_files(old, self._store, self._groups))
-        return Merge((b for part in parts for b in part.blocks(self._groups)), how)
+        parts = list(keyed_parts(keyed_files(old, self._store, self._groups)))
+        # Blocks that are only joined stay as they are, and in the order of their segments.
+        spans: Iterable[range] = (self._groups,)
+        if how is not Merging.JOINED:
+            sizes: Counter[int] = Counter()
+            for place in (place for part in parts for place in part.places):
+                sizes[place.group] += place.size
+            spans = spans_of(sizes, self._groups, LOT)
+        return Merge(((b for part in parts for b in part.blocks(span)) for span in spans), how)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
         return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)

@@ -53,6 +53,9 @@ class RuntimeSource(RuntimeOperator):
         if splits is not None:
             self.reader.covered(splits)
 
+    def abort(self, checkpoint: int) -> None:
+        self._cut.pop(checkpoint, None)
+
     def close(self) -> None:
         self.reader.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 
@@ -14,6 +13,7 @@ from penstock.common.thread_io import ThreadIo
 from penstock.network.control import ControlClient
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
+from penstock.runtime.collector import Collector
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
 from penstock.runtime.step_watch import StepWatch, StepWatcher
 
@@ -70,17 +70,17 @@ class SlotProcess:
         self._control.start(self._host.heartbeat, payload.heartbeat_interval_ms, timeout_ms)
         self._host.register()
         self._watcher.start()
-        thresholds = _calm_collector()
+        collector = Collector()
         try:
             while not self._host.left:
                 for message in self._control.received():
                     self._host.handle(message)
                 self._mailbox.run()
+                collector.attend(self._host.slot)
                 if not self._host.turn():
                     self._sleep()
         finally:
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
+            collector.close()
             self._watcher.close()
             self._control.close()
             self._io.close()
@@ -97,15 +97,3 @@ class SlotProcess:
             self._host.wait(transport, timeout)
         elif not self._host.left:
             self._wakeup.sleep(timeout)
-
-
-def _calm_collector() -> tuple[int, int, int]:
-    """Let the cyclic collector run less often; the thresholds as they were.
-
-    Batches keep thousands of young objects alive for a moment, which makes it scan again and
-    again for cycles that records do not have.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    return thresholds

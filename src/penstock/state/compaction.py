@@ -13,12 +13,13 @@ Where the base is the files of a database, it is left alone, and the same is don
 range(0, 4)
 
 Segments are merged from their bytes, away from the live objects: by state and key group, a few at
-a time, so that whoever runs it can do other things in between.
+a time, so that whoever runs it can do other things in between. They are read by key groups too, so
+that what is in memory is what has been merged and a few groups of what has not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -62,28 +63,56 @@ class Merging(Enum):
     """The same, and nothing lies below: removals are forgotten."""
 
 
-class Merge:
-    """Blocks of segments, oldest first, on their way to become those of one."""
+def spans_of(sizes: Mapping[int, int], groups: range, most: int) -> Iterator[range]:
+    """`groups` in spans that end where their blocks, by `sizes` of groups, come to `most` bytes.
 
-    def __init__(self, blocks: Iterable[GroupBlock], how: Merging) -> None:
-        self._keep_removed = how is Merging.NEWEST
+    >>> list(spans_of({0: 60, 1: 60, 2: 10, 3: 10}, range(4), 100))
+    [range(0, 2), range(2, 4)]
+    """
+    start, size = groups.start, 0
+    for group in groups:
+        size += sizes.get(group, 0)
+        if size >= most:
+            yield range(start, group + 1)
+            start, size = group + 1, 0
+    if start < groups.stop:
+        yield range(start, groups.stop)
+
+
+class Merge:
+    """Blocks of segments, oldest first, on their way to become those of one.
+
+    They come in lots, and one lot after another is read and merged. All that there is of a key
+    group is in one lot.
+    """
+
+    def __init__(self, lots: Iterable[Iterable[GroupBlock]], how: Merging) -> None:
+        self._how = how
+        self._lots = iter(lots)
         self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
+        self._order: list[tuple[str, int]] = []
         self._merged: list[GroupBlock] = []
-        for block in blocks:
-            if how is Merging.JOINED:
-                self._merged.append(block)
-            else:
-                self._waiting.setdefault((block.state, block.group), []).append(block)
-        self._order = sorted(self._waiting, reverse=True)
+        self._read()
+
+    def _read(self) -> None:
+        """Read lots until there is something to merge."""
+        while not self._order and (lot := next(self._lots, None)) is not None:
+            for block in lot:
+                if self._how is Merging.JOINED:
+                    self._merged.append(block)
+                else:
+                    self._waiting.setdefault((block.state, block.group), []).append(block)
+            self._order = sorted(self._waiting, reverse=True)
 
     def step(self, size: int) -> bool:
-        """Merge blocks of about `size` bytes; False when none are left."""
+        """Merge blocks of about `size` bytes, or read a lot; False when none are left."""
         while self._order and size > 0:
             blocks = self._waiting.pop(self._order.pop())
             size -= sum(block.size for block in blocks)
-            merged = _merge(blocks, self._keep_removed)
+            merged = _merge(blocks, self._how is Merging.NEWEST)
             if merged is not None:
                 self._merged.append(merged)
+        self._read()
         return bool(self._order)
 
     def blocks(self) -> list[GroupBlock]:

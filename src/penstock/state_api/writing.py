@@ -81,7 +81,7 @@ class CopyPart:
         target, written = self.target, []
         groups = range(target.max_parallelism)
         parts = keyed_parts(keyed_files(self.handles, self.source, groups))
-        merge = Merge((b for part in parts for b in part.blocks(groups)), Merging.WHOLE)
+        merge = Merge([(b for part in parts for b in part.blocks(groups))], Merging.WHOLE)
         while merge.step(1 << 30):
             pass
         written += self._write(

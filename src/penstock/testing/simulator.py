@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.job_status import JobStatus
@@ -134,7 +134,7 @@ class Simulation:
     def new_keys(self) -> tuple[bytes, bytes]:
         return b"public", b"secret"
 
-    def deliver(self, uid: str, subtask: int, values: list[Any]) -> None:
+    def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None:
         if self._listener is not None:
             self._listener(uid, subtask, values)
         else:

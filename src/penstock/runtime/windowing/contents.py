@@ -167,10 +167,11 @@ class EvictableContents(ListedContents):
         self.function = inner.function
 
     def result(self, contents: list[TimestampedValue]) -> Any:
-        folded: Any = None
-        for number, element in enumerate(contents):
-            value = element.value
-            folded = self.inner.fold(folded, value) if number else self.inner.first(value)
+        """The result of those that are left; a window of which none are has no result."""
+        elements = iter(contents)
+        folded = self.inner.first(next(elements).value)
+        for element in elements:
+            folded = self.inner.fold(folded, element.value)
         return self.inner.result(folded)
 
     def elements(self, contents: list[TimestampedValue]) -> Iterable[Any]:

@@ -1,0 +1,76 @@
+"""Values in a file of the driver: they take next to no memory until somebody goes through them.
+
+The file has no name. It is gone with the last one who may read it, and with the process, however
+that ends.
+
+>>> spill = SpillFile()
+>>> first, second = spill.put([b"a", b"b"]), spill.put([b"c"])
+>>> list(second), list(first)
+([b'c'], [b'a', b'b'])
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.errors import StorageError
+
+
+class SpillFile:
+    """A file to append values to; what is in it may be read from any thread."""
+
+    def __init__(self) -> None:
+        try:
+            with tempfile.TemporaryFile() as file:
+                self._descriptor = os.dup(file.fileno())
+        except OSError as error:
+            raise _refused(error) from error
+        weakref.finalize(self, os.close, self._descriptor)
+        self._end = 0
+
+    def put(self, values: list[Any]) -> Spilled:
+        """Write `values`; StorageError if there is no room."""
+        data = memoryview(pickle.dumps(values, protocol=5))
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._descriptor, data[written:], self._end + written)
+        except OSError as error:
+            raise _refused(error) from error
+        spilled = Spilled(self, self._end, written)
+        self._end += written
+        return spilled
+
+    def read(self, start: int, size: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, size, start)
+        except OSError as error:
+            raise StorageError(f"results cannot be read back from their file: {error}") from error
+
+
+class Spilled:
+    """Values that are read from their file each time one goes through them."""
+
+    __slots__ = ("_file", "_size", "_start")
+
+    def __init__(self, file: SpillFile, start: int, size: int) -> None:
+        self._file = file
+        self._start = start
+        self._size = size
+
+    def __iter__(self) -> Iterator[Any]:
+        values: list[Any] = pickle.loads(self._file.read(self._start, self._size))
+        return iter(values)
+
+
+def _refused(error: OSError) -> StorageError:
+    return StorageError(
+        "results that wait for a checkpoint cannot be written to a file in "
+        f"{tempfile.gettempdir()}: {error.strerror}; make room there, let TMPDIR name another "
+        "folder in the driver's environment, or take checkpoints more often"
+    )
