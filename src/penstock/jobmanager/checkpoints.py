@@ -36,7 +36,7 @@ from penstock.jobmanager.retained import Retained
 from penstock.jobmanager.savepoints import SavepointRequest, Savepoints
 from penstock.jobmanager.sweeps import Sweeps
 from penstock.network.elements import SavepointTarget
-from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
+from penstock.network.messages import END, Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
 
@@ -441,6 +441,9 @@ class Checkpoints:
         self._environment.io.submit(lambda: self.commits.commit(committables), done)
 
     def _done(self) -> None:
+        if self._job.store is None:
+            # Readers may tell whom they read from.
+            self._attempt.tell_all(Complete(self._attempt.number, END))
         self._savepoints.stopped()
         self._attempt.done()
 

@@ -23,14 +23,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.kafka.group_offsets import GroupOffsets
 from penstock.connectors.kafka.offsets import Partition
-from penstock.connectors.kafka.settings import logged, need_client
+from penstock.connectors.kafka.settings import log, logged, need_client
 from penstock.errors import PenstockError, SourceError
 
 BATCH = 2000
 _WAIT_SECONDS = 0.1
 _ENDS_SECONDS = 0.5
 """How often the ends of partitions are looked up, for the lag."""
+_LAST_COMMIT_SECONDS = 10.0
+"""How long a source that is closed waits for the answer to its last commit."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,10 @@ class Fetcher:
 
     def __init__(self, settings: dict[str, Any], wake: Callable[[], None]) -> None:
         self._kafka = need_client()
+        self.group = GroupOffsets(settings["group.id"])
+        own = {**logged(settings), "on_commit": self.group.answered}
         try:
-            self._consumer = self._kafka.Consumer(logged(settings))
+            self._consumer = self._kafka.Consumer(own)
         except self._kafka.KafkaException as error:
             raise SourceError(f"a Kafka consumer cannot be made: {error}") from error
         self._wake = wake
@@ -135,14 +140,23 @@ class Fetcher:
             self._note_ends()
             batch = self._batch(messages)
         if batch is None:
-            self._at_hand = False
-            self._wait.release()
+            self._hand_over()
         return batch
+
+    def _hand_over(self) -> None:
+        """From now on the thread waits with the consumer."""
+        self._at_hand = False
+        self._wait.release()
 
     def commit(self, offsets: dict[Partition, int]) -> None:
         """Tell the group how far it is, without waiting for the answer."""
-        places = [self._kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
-        self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        news = self.group.news(offsets)
+        places = [self._kafka.TopicPartition(*place, offset) for place, offset in news.items()]
+        if places:
+            self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        if self._at_hand and self._thread is not None and not self._read:
+            # Nobody polls a source that has read all: the thread hears the answer.
+            self._hand_over()
 
     def high_watermark(self, partition: Partition) -> int | None:
         """The end of a partition as of the last fetch, if there was one."""
@@ -169,14 +183,27 @@ class Fetcher:
                 self._ends[partition] = int(high)
 
     def close(self) -> None:
-        """Stop fetching and leave."""
+        """Stop fetching, see to the last commit, and leave."""
         self._closed.set()
         if self._thread is None:
-            self._consumer.close()
+            self._leave()
         else:
             # The thread closes the consumer: nobody knows how long that takes.
             self._wait.release()
-            self._thread.join(5.0)
+            self._thread.join(5.0 + (_LAST_COMMIT_SECONDS if self.group.waits else 0.0))
+
+    def _leave(self) -> None:
+        """For whoever has the consumer last."""
+        deadline = time.monotonic() + _LAST_COMMIT_SECONDS
+        try:
+            self._carry_out()
+            self._consumer.unassign()
+            while self.group.waits and time.monotonic() < deadline:
+                self._consumer.poll(_WAIT_SECONDS)
+        except self._kafka.KafkaException as error:
+            log.warning("a Kafka source could not leave in order: %s", error)
+        self.group.closed()
+        self._consumer.close()
 
     def _run(self) -> None:
         """Whenever the slot found nothing: wait until something arrives, and give it back."""
@@ -192,7 +219,7 @@ class Fetcher:
             except PenstockError as error:
                 self._problem = error
             if self._closed.is_set():
-                self._consumer.close()
+                self._leave()
                 return
             self._at_hand = True
             self._wake()
