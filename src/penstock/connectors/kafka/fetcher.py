@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.kafka.fetch_errors import ends_the_attempt, passes
 from penstock.connectors.kafka.group_offsets import GroupOffsets
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.settings import log, logged, need_client
@@ -50,7 +51,8 @@ class Fetcher:
 
     def __init__(self, settings: dict[str, Any], wake: Callable[[], None]) -> None:
         self._kafka = need_client()
-        self.group = GroupOffsets(settings["group.id"])
+        self._group_id = settings["group.id"]
+        self.group = GroupOffsets(self._group_id)
         own = {**logged(settings), "on_commit": self.group.answered}
         try:
             self._consumer = self._kafka.Consumer(own)
@@ -249,29 +251,9 @@ class Fetcher:
         place = (message.topic(), message.partition())
         if place[0] is not None and place not in self._read and place[1] >= 0:
             return False
-        code = error.code()
-        if code == self._kafka.KafkaError._AUTO_OFFSET_RESET:
-            raise SourceError(
-                f"topic {place[0]}, partition {place[1]}, offset {message.offset()}: it is not "
-                f"there any more or not yet ({error.str()}); was it deleted by retention, or the "
-                "topic made anew?"
-            )
-        if code in self._fatal() or error.fatal():
-            where = f"topic {place[0]}" + (f", partition {place[1]}" if place[1] >= 0 else "")
-            raise SourceError(f"{where}: {error.str()}")
+        if not passes(error):
+            raise ends_the_attempt(error, message, self._group_id)
         return False
-
-    def _fatal(self) -> tuple[int, ...]:
-        errors = self._kafka.KafkaError
-        return (
-            errors.UNKNOWN_TOPIC_OR_PART,
-            errors._UNKNOWN_TOPIC,
-            errors._UNKNOWN_PARTITION,
-            errors.TOPIC_AUTHORIZATION_FAILED,
-            errors.GROUP_AUTHORIZATION_FAILED,
-            errors._AUTHENTICATION,
-            errors._FATAL,
-        )
 
 
 class _SourceErrors:

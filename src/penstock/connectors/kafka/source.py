@@ -34,6 +34,8 @@ CONSUMER_DEFAULTS = {
     "fetch.queue.backoff.ms": "10",
     "fetch.wait.max.ms": "100",
     "auto.offset.reset": "error",
+    # As the Java client does. Without, an altered record is a record like any other.
+    "check.crcs": "true",
 }
 # What the engine relies on; the user's properties do not go over these.
 CONSUMER_RULES = {

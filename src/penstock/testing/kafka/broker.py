@@ -162,6 +162,10 @@ class KafkaBroker:
         admin = self._admin()
         admin.delete_topics([name])[name].result(30)
 
+    def segments(self, topic: str, partition: int) -> list[Path]:
+        """The files of a partition's log, oldest first. What is changed in them, clients read."""
+        return sorted((self._folder / "data" / f"{topic}-{partition}").glob("*.log"))
+
     def _admin(self) -> AdminClient:
         # Whether it answers is this class's own question: its client need not report refusals.
         return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
