@@ -251,7 +251,10 @@ class Fetcher:
         place = (message.topic(), message.partition())
         if place[0] is not None and place not in self._read and place[1] >= 0:
             return False
-        if not passes(error):
+        if place[0] is None and error.code() == self._kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
+            # Partitions are read without the group.
+            self.group.refused(error)
+        elif not passes(error):
             raise ends_the_attempt(error, message, self._group_id)
         return False
 

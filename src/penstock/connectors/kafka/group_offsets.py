@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.connectors.kafka.fetch_errors import passes
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.rights import right_to_ask_for
 from penstock.connectors.kafka.settings import log
@@ -23,6 +24,8 @@ class GroupOffsets:
         self._group = group
         self._lock = threading.Lock()
         self._unanswered: dict[Partition, int] = {}
+        self._denied: Any = None
+        """Why the group may have no coordinator, if the broker said so."""
         self._refusal = ""
         """The last one that was logged, if no commit has succeeded since."""
         self.committed: dict[Partition, int] = {}
@@ -43,6 +46,9 @@ class GroupOffsets:
             told = {**self.committed, **self._unanswered}
             news = {p: offset for p, offset in offsets.items() if told.get(p) != offset}
             self._unanswered.update(news)
+        if news and self._denied is not None:
+            # The client gives up on a coordinator only after a long time.
+            self._warn(next(iter(news)), self._denied)
         return news
 
     def answered(self, error: Any, places: Iterable[Any]) -> None:
@@ -59,10 +65,19 @@ class GroupOffsets:
                     refusals.append((partition, problem))
         if refusals:
             self.failed += 1
-            self._refused(*refusals[0])
+            self._warn(*refusals[0])
         else:
             self.succeeded += 1
-            self._refusal = ""
+            self._denied, self._refusal = None, ""
+
+    def refused(self, error: Any) -> None:
+        """The broker does not let the group have a coordinator: none of its offsets is taken."""
+        self._denied = error
+        with self._lock:
+            refused, self._unanswered = self._unanswered, {}
+        if refused:
+            self.failed += 1
+            self._warn(next(iter(refused)), error)
 
     def closed(self) -> None:
         """The source is closed: what has no answer by now gets none."""
@@ -73,8 +88,12 @@ class GroupOffsets:
                 ", ".join(f"{p[0]}-{p[1]} {offset}" for p, offset in self._unanswered.items()),
             )
 
-    def _refused(self, partition: Partition, problem: Any) -> None:
-        """Say so, once for as long as the reason is the same."""
+    def _warn(self, partition: Partition, problem: Any) -> None:
+        """Say so, once for as long as the reason is the same; the next commit may go through."""
+        if passes(problem):
+            if self._denied is None:
+                return
+            problem = self._denied
         topic, number = partition
         reason = problem.str() + right_to_ask_for(problem, topic, self._group)
         if reason != self._refusal:

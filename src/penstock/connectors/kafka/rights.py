@@ -7,6 +7,14 @@ from typing import Any
 from penstock.connectors.kafka.settings import need_client
 
 
+def reason(error: BaseException, topic: str | None, group: str | None) -> str:
+    """Why the client raised `error`, and the right to ask for if it is about one."""
+    [first, *_] = error.args or (None,)
+    if not isinstance(first, need_client().KafkaError):
+        return str(error) or type(error).__name__
+    return f"{first.str()}{right_to_ask_for(first, topic, group)}"
+
+
 def right_to_ask_for(error: Any, topic: str | None, group: str | None) -> str:
     """The ACL that the broker misses, as the end of a sentence; empty if it is not about rights."""
     errors = need_client().KafkaError
