@@ -40,7 +40,8 @@ class Subscription:
             if topic.error is None
         }
         hidden = self._named().difference(known)
-        if hidden and metadata.controller_id >= 0:
+        # Without a controller, which a cluster may lack for a moment, nobody answers.
+        if hidden and metadata.controller_id in metadata.brokers:
             _ask_why(admin, hidden)
         return self.select(known)
 
@@ -79,7 +80,8 @@ def _ask_why(admin: Any, topics: Iterable[str]) -> None:
     kafka = need_client()
     asked = kafka.TopicCollection(sorted(topics))
     for topic, future in admin.describe_topics(asked, request_timeout=ASK_SECONDS).items():
-        error = future.exception(ASK_SECONDS)
+        # The request has a timeout of its own.
+        error = future.exception()
         if (
             isinstance(error, kafka.KafkaException)
             and error.args[0].code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
