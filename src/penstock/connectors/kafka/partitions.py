@@ -97,6 +97,12 @@ def owner(partition: Partition, parallelism: int) -> int:
     return (sum(topic.encode()) * 31 + number) % parallelism
 
 
-def split_of(partition: Partition, offset: int, stop: int | None) -> dict[str, Any]:
-    """A split: a partition, the next offset to read, and the first not to read, if there is one."""
-    return {"topic": partition[0], "partition": partition[1], "offset": offset, "stop": stop}
+def split_of(
+    partition: Partition, offset: int, stop: int | None, topic_id: str | None = None
+) -> dict[str, Any]:
+    """A split: a partition, the next offset to read, and the first not to read, if there is one.
+
+    The id tells the topic from another of the same name; splits of older versions have none.
+    """
+    place = {"topic": partition[0], "partition": partition[1], "id": topic_id}
+    return {**place, "offset": offset, "stop": stop}

@@ -43,7 +43,10 @@ class KafkaReader(SourceReader):
         timed: bool,
         commits: bool,
         metrics: MetricGroup,
+        renewed: Callable[[list[Plain]], list[Plain]] = list,
     ) -> None:
+        self._renewed = renewed
+        """Gives splits of topics that were made anew another position."""
         self._make_fetcher = make_fetcher
         self._fetcher: Fetcher | None = None
         self._decode = decode
@@ -72,7 +75,7 @@ class KafkaReader(SourceReader):
 
     def add_splits(self, splits: list[Plain]) -> None:
         starts = {}
-        for split in splits:
+        for split in self._renewed(splits):
             place = (split["topic"], split["partition"])
             self._splits[place] = dict(split)
             self._watch(place)

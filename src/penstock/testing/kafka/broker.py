@@ -162,6 +162,10 @@ class KafkaBroker:
         admin = self._admin()
         admin.delete_topics([name])[name].result(30)
 
+    def topics(self) -> set[str]:
+        """The names of all topics."""
+        return set(self._admin().list_topics(timeout=30).topics)
+
     def segments(self, topic: str, partition: int) -> list[Path]:
         """The files of a partition's log, oldest first. What is changed in them, clients read."""
         return sorted((self._folder / "data" / f"{topic}-{partition}").glob("*.log"))
