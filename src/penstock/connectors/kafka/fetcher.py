@@ -27,6 +27,7 @@ from penstock.connectors.kafka.fetch_errors import ends_the_attempt, passes
 from penstock.connectors.kafka.group_offsets import GroupOffsets
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.settings import log, logged, need_client
+from penstock.connectors.kafka.standstill import Standstill
 from penstock.errors import PenstockError, SourceError
 
 BATCH = 2000
@@ -53,9 +54,10 @@ class Fetcher:
         self._kafka = need_client()
         self._group_id = settings["group.id"]
         self.group = GroupOffsets(self._group_id)
-        own = {**logged(settings), "on_commit": self.group.answered}
+        self._standstill = Standstill()
+        own = {"on_commit": self.group.answered, "error_cb": self._reported}
         try:
-            self._consumer = self._kafka.Consumer(own)
+            self._consumer = self._kafka.Consumer({**logged(settings), **own})
         except self._kafka.KafkaException as error:
             raise SourceError(f"a Kafka consumer cannot be made: {error}") from error
         self._wake = wake
@@ -218,6 +220,8 @@ class Fetcher:
                         first = self._consumer.poll(_WAIT_SECONDS)
                         self._arrived = [] if first is None else [first]
                         self._note_ends()
+                        if first is None and self._standstill.due():
+                            self._look_around()
             except PenstockError as error:
                 self._problem = error
             if self._closed.is_set():
@@ -225,6 +229,18 @@ class Fetcher:
                 return
             self._at_hand = True
             self._wake()
+
+    def _look_around(self) -> None:
+        """Nothing has come for long: is there something to come?"""
+        places = [self._kafka.TopicPartition(*partition) for partition in self._fetched_from]
+        found = self._consumer.position(places) if places else []
+        positions = {
+            (place.topic, place.partition): place.offset
+            if place.offset >= 0
+            else self._fetched_from[place.topic, place.partition]
+            for place in found
+        }
+        self._standstill.look(positions, self._ends)
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.put(command)
@@ -239,16 +255,24 @@ class Fetcher:
     def _batch(self, messages: list[Any]) -> Batch | None:
         """What is useful of `messages`; None: nothing."""
         if not any(map(self._error_of, messages)):
-            return Batch(messages, False) if messages else None
+            if not messages:
+                return None
+            self._standstill.heard()
+            return Batch(messages, False)
         useful = [message for message in messages if self._useful(message)]
+        if useful:
+            self._standstill.heard()
         return Batch(useful, True) if useful else None
 
     def _useful(self, message: Any) -> bool:
         """Whether a message or the mark of an end; a passing error is neither."""
         error = message.error()
-        if error is None or error.code() == self._kafka.KafkaError._PARTITION_EOF:
+        if error is None:
             return True
         place = (message.topic(), message.partition())
+        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+            self._standstill.ended(place, message.offset())
+            return True
         if place[0] is not None and place not in self._read and place[1] >= 0:
             return False
         if place[0] is None and error.code() == self._kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
@@ -257,6 +281,11 @@ class Fetcher:
         elif not passes(error):
             raise ends_the_attempt(error, message, self._group_id)
         return False
+
+    def _reported(self, error: Any) -> None:
+        """What the client reports of itself rather than of a partition."""
+        if error.code() == self._kafka.KafkaError._ALL_BROKERS_DOWN:
+            self._standstill.cut_off(error.str())
 
 
 class _SourceErrors:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from penstock.connectors.kafka.client_log import OncePerMinute
 from penstock.errors import ProgramError
 
 log = logging.getLogger("penstock.kafka")
 _client_log = logging.getLogger("penstock.kafka.client")
-# A client says several times a second that a broker is away; only who set up logging wants that.
-_client_log.addHandler(logging.NullHandler())
+_client_log.addFilter(OncePerMinute())
 
 Properties = Mapping[str, str]
 
