@@ -34,13 +34,13 @@ def forgetful() -> Iterator[KafkaBroker]:
 def forget(broker: KafkaBroker, prefix: str) -> None:
     """Let the broker forget every transaction of the prefix that is over."""
     broker.kill()
-    broker.set(transactional_id_expiration_ms=SHORT)
+    broker.configure(transactional_id_expiration_ms=SHORT)
     broker.start()
     coordinators = Coordinators({"bootstrap.servers": broker.bootstrap_servers})
     until(lambda: not coordinators.with_prefix(prefix), "it forgets")
     coordinators.close()
     broker.kill()
-    broker.set(transactional_id_expiration_ms=LONG)
+    broker.configure(transactional_id_expiration_ms=LONG)
     broker.start()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from patience import until
 from penstock.connectors.kafka import enumerator as enumerators
 from penstock.connectors.kafka.enumerator import KafkaEnumerator
 from penstock.connectors.kafka.partitions import split_of
+from penstock.connectors.kafka.topic_ids import TopicIds
 from penstock.connectors.source import EnumeratorContext
 from penstock.errors import PenstockError, SourceError, SourceMissingError
 
@@ -38,6 +39,11 @@ class Looks:
         return [split_of(("t", number), 0, None) for number in found]
 
 
+def no_ids(topics: Iterable[str]) -> dict[str, str]:
+    """Of a cluster that does not tell ids."""
+    return {}
+
+
 @pytest.fixture
 def enumerator_of() -> Iterator[Enumerate]:
     """Makes enumerators, and closes them."""
@@ -46,7 +52,7 @@ def enumerator_of() -> Iterator[Enumerate]:
     def make(
         looks: Looks, parallelism: int = 1, interval_ms: int | None = None, restored: Any = None
     ) -> KafkaEnumerator:
-        made.append(KafkaEnumerator(looks, parallelism, interval_ms, restored))
+        made.append(KafkaEnumerator(looks, TopicIds(no_ids), parallelism, interval_ms, restored))
         return made[-1]
 
     yield make
@@ -142,7 +148,7 @@ def test_a_restored_one_looks_at_once_however_long_its_interval(enumerator_of: E
     after = enumerator_of(Looks([1]), interval_ms=3_600_000, restored=before)
     until(lambda: 1 in known_to(after), "a look")
     assert numbers(after.next_splits(0)) == [0, 1]
-    assert after.ask_again_ms(0) == 3_600_000
+    assert after.ask_again_ms(0) == enumerators._IDS_MS
 
 
 def test_a_partition_that_is_missing_once_may_come_back(enumerator_of: Enumerate) -> None:

@@ -130,7 +130,10 @@ class SourceReader(ABC):
     def covered(self, splits: list[Plain]) -> None:
         """A checkpoint is complete for which `snapshot` returned `splits`: nobody reads them again.
 
-        A hint for systems that want to know, such as the group of a Kafka consumer.
+        A hint for systems that want to know, such as the group of a Kafka consumer. A reader that
+        has nothing left hears of the checkpoints after its end too, and of the end of a job
+        without checkpoints, when all output is committed. To say then how far it came, it may
+        keep a split in `snapshot` that is read to its end, and drop it here.
         """
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ from penstock.jobmanager.retained import Retained
 from penstock.jobmanager.savepoints import SavepointRequest, Savepoints, UnderWay
 from penstock.jobmanager.sweeps import Sweeps
 from penstock.network.elements import SavepointTarget
-from penstock.network.messages import Abort, Acknowledge, Complete, Decline, Trigger
+from penstock.network.messages import END, Abort, Acknowledge, Complete, Decline, Trigger
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +269,7 @@ class Checkpoints:
         self._holding.failed(_AT_END)
         if self._job.store is None:
             self.committing.add(merge(prepared))
-            self._completion.commit(self._attempt.done)
+            self._completion.commit(self._done)
         else:
             self._trigger()
 
@@ -377,7 +377,7 @@ class Checkpoints:
             self._discard_before(metadata.checkpoint)
         self._savepoints.completed(metadata.checkpoint)
         if last:
-            self._attempt.done()
+            self._done()
 
     def _is_last(self, metadata: CheckpointMetadata) -> bool:
         """Whether the job ends with it."""
@@ -454,6 +454,13 @@ class Checkpoints:
 
         if gone:
             self._environment.io.submit(discard, _note_failure)
+
+    def _done(self) -> None:
+        """The last output is committed."""
+        if self._job.store is None:
+            # Readers may tell whom they read from.
+            self._attempt.tell_all(Complete(self._attempt.number, END))
+        self._attempt.done()
 
     def _store(self) -> CheckpointStore:
         store = self._job.store

@@ -226,9 +226,13 @@ class Trigger:
     """Whoever has done its part does nothing more, unless the checkpoint is given up."""
 
 
+END = 0
+"""In place of a checkpoint: the end of a job that has none. All of its output is committed."""
+
+
 @dataclass(frozen=True)
 class Complete:
-    """A checkpoint is complete."""
+    """A checkpoint is complete; or, with `END`, the whole job is."""
 
     attempt: int
     checkpoint: int

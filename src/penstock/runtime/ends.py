@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.checkpoint.handles import OperatorSnapshot
@@ -13,6 +13,7 @@ from penstock.connectors.function_sink import FunctionWriter
 from penstock.connectors.sink import SinkWriter
 from penstock.connectors.source import SourceReader
 from penstock.graph.stream_graph import StreamNode
+from penstock.network.messages import END
 from penstock.runtime.context import (
     OperatorContext,
     SubtaskInfo,
@@ -44,8 +45,12 @@ class RuntimeSource(RuntimeOperator):
             self.reader.add_splits(self._restored)
 
     def cut(self, checkpoint: int) -> OperatorCut:
-        self._cut[checkpoint] = splits = self.reader.snapshot()
-        return OperatorCut(self.node.uid, checkpoint, splits=tuple(splits))
+        self.note(checkpoint)
+        return OperatorCut(self.node.uid, checkpoint, splits=tuple(self._cut[checkpoint]))
+
+    def note(self, checkpoint: int) -> None:
+        """This is how far the reader has come; one that has ended has no other part in a cut."""
+        self._cut[checkpoint] = self.reader.snapshot()
 
     def confirm(self, checkpoint: int) -> None:
         splits = self._cut.get(checkpoint)
@@ -58,6 +63,13 @@ class RuntimeSource(RuntimeOperator):
 
     def close(self) -> None:
         self.reader.close()
+
+
+def note_ends(operators: Iterable[RuntimeOperator], checkpoint: int) -> None:
+    """The subtask has ended: readers hear what they read is done when `checkpoint` is confirmed."""
+    for operator in operators:
+        if isinstance(operator, RuntimeSource):
+            operator.note(checkpoint)
 
 
 class RuntimeSink(RuntimeOperator):
@@ -125,7 +137,7 @@ class RuntimeSinkFunction(RuntimeSink):
 
     def cut(self, checkpoint: int) -> OperatorCut:
         cut = super().cut(checkpoint)
-        if not checkpoint:
+        if checkpoint == END:
             # The end of a job without checkpoints: there is nothing that state would be for.
             return cut
         own = self.own.cut(checkpoint)

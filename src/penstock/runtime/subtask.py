@@ -13,10 +13,10 @@ from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.network.elements import END_OF_INPUT
-from penstock.network.messages import AtEnd, SubtaskMetrics, SubtaskReport, Trigger
+from penstock.network.messages import END, AtEnd, SubtaskMetrics, SubtaskReport, Trigger
 from penstock.runtime.accounting import Accounting, Activity
 from penstock.runtime.barriers import Barriers
-from penstock.runtime.ends import RuntimeSink, RuntimeSource
+from penstock.runtime.ends import RuntimeSink, RuntimeSource, note_ends
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.reporting import report_of
@@ -106,7 +106,8 @@ class Subtask:
         if self._parts.store is not None or self._parts.finished:
             tell(AtEnd(attempt, self.id, {}, self.report()))
             return
-        cuts = [operator.cut(0) for operator in self.operators if isinstance(operator, RuntimeSink)]
+        note_ends(self.operators, END)
+        cuts = [o.cut(END) for o in self.operators if isinstance(o, RuntimeSink)]
 
         def prepare() -> dict[str, tuple[Plain, ...]]:
             return {cut.uid: cut.committables() for cut in cuts}
@@ -139,7 +140,12 @@ class Subtask:
         self.barriers.trigger(trigger)
 
     def confirm(self, checkpoint: int) -> None:
-        self.barriers.snapshots.confirm(checkpoint)
+        if checkpoint != END:
+            self.barriers.snapshots.confirm(checkpoint)
+            return
+        for operator in self.operators:
+            if isinstance(operator, RuntimeSource):
+                operator.confirm(END)
 
     def abort(self, checkpoint: int) -> None:
         self.barriers.abort(checkpoint)

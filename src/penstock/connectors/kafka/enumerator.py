@@ -2,12 +2,14 @@
 
 Asking the cluster is slow, and an enumerator must answer at once: a thread asks, and what it found
 waits here. A partition that appears while the job runs, or while it is stopped, is read from its
-beginning, so that nothing written between two looks is missed. One that disappears fails the job.
+beginning, so that nothing written between two looks is missed. One that disappears fails the job,
+and so does a topic that was deleted and made anew (`penstock.connectors.kafka.topic_ids`).
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from penstock.common.plain import Plain
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.partitions import owner
 from penstock.connectors.kafka.settings import log
+from penstock.connectors.kafka.topic_ids import TopicIds
 from penstock.connectors.source import SplitEnumerator
 from penstock.errors import PenstockError, SourceMissingError
 
@@ -25,6 +28,10 @@ _SOON_MS = 1_000
 """When a cluster that did not answer is asked again, and how long readers wait for that."""
 
 
+_IDS_MS = 10_000
+"""How often the ids of topics are compared, at least."""
+
+
 class KafkaEnumerator(SplitEnumerator):
     """The enumerator of a Kafka source.
 
@@ -33,20 +40,29 @@ class KafkaEnumerator(SplitEnumerator):
     """
 
     def __init__(
-        self, find: Find, parallelism: int, interval_ms: int | None, restored: Plain | None
+        self,
+        find: Find,
+        ids: TopicIds,
+        parallelism: int,
+        interval_ms: int | None,
+        restored: Plain | None,
     ) -> None:
         self._find = find
+        self._ids = ids
         self._parallelism = parallelism
         self._interval_ms = interval_ms
         self._lock = threading.Lock()
         self._known: set[Partition] = set()
         self._waiting: list[dict[str, Any]] = []
         self._has_looked = restored is None
-        self._ask_again_ms = interval_ms
+        self._ask_again_ms = self._pause_ms(self._has_looked)
         if restored is None:
             self._add(find(frozenset(), True))
+            ids.compare(self._topics(), False)
         else:
             self._known = {(topic, number) for topic, number in restored["known"]}
+            # Older versions kept none.
+            ids.known.update(restored.get("ids", {}))
             self._waiting = [dict(split) for split in restored["waiting"]]
         self._problem: SourceMissingError | None = None
         self._closed = threading.Event()
@@ -72,24 +88,37 @@ class KafkaEnumerator(SplitEnumerator):
     def _pause_ms(self, has_looked: bool) -> int | None:
         """How long until there may be news; None if there will be none."""
         if has_looked:
-            return self._interval_ms
+            return None if self._interval_ms is None else min(self._interval_ms, _IDS_MS)
         return _SOON_MS if self._interval_ms is None else min(_SOON_MS, self._interval_ms)
 
     def snapshot(self) -> Plain:
         with self._lock:
             known = [list(partition) for partition in sorted(self._known)]
-            return {"known": known, "waiting": [dict(split) for split in self._waiting]}
+            waiting = [dict(split) for split in self._waiting]
+        return {"known": known, "waiting": waiting, "ids": dict(self._ids.known)}
 
     def close(self) -> None:
         self._closed.set()
 
     def _look(self) -> None:
         missing = 0
-        pause_ms = self._interval_ms if self._has_looked else 0
+        pause_ms = self._pause_ms(True) if self._has_looked else 0
+        due = time.monotonic() + (self._interval_ms or 0) / 1000 if self._has_looked else 0.0
         while pause_ms is not None and not self._closed.wait(pause_ms / 1000):
             pause_ms = self._pause_ms(self._has_looked)
             with self._lock:
                 known = frozenset(self._known)
+            try:
+                # First: partitions of a topic that was made anew may be missing too.
+                self._ids.compare(self._topics(), self._has_looked)
+            except SourceMissingError as error:
+                self._problem = error
+                return
+            except PenstockError as error:
+                log.warning("the ids of topics cannot be compared: %s", error)
+                continue
+            if time.monotonic() < due:
+                continue
             try:
                 found = self._find(known, False)
             except SourceMissingError as error:
@@ -104,7 +133,12 @@ class KafkaEnumerator(SplitEnumerator):
                 continue
             missing = 0
             self._add(found)
-            pause_ms = self._interval_ms
+            due = time.monotonic() + (self._interval_ms or 0) / 1000
+            pause_ms = self._pause_ms(True)
+
+    def _topics(self) -> set[str]:
+        with self._lock:
+            return {topic for topic, _ in self._known}
 
     def _add(self, splits: list[dict[str, Any]]) -> None:
         with self._lock:

@@ -23,14 +23,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.kafka.fetch_errors import ends_the_attempt, passes
+from penstock.connectors.kafka.group_offsets import GroupOffsets
 from penstock.connectors.kafka.offsets import Partition
-from penstock.connectors.kafka.settings import logged, need_client
+from penstock.connectors.kafka.settings import log, logged, need_client
+from penstock.connectors.kafka.standstill import Standstill
 from penstock.errors import PenstockError, SourceError
 
 BATCH = 2000
 _WAIT_SECONDS = 0.1
 _ENDS_SECONDS = 0.5
 """How often the ends of partitions are looked up, for the lag."""
+_LAST_COMMIT_SECONDS = 10.0
+"""How long a source that is closed waits for the answer to its last commit."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,12 @@ class Fetcher:
 
     def __init__(self, settings: dict[str, Any], wake: Callable[[], None]) -> None:
         self._kafka = need_client()
+        self._group_id = settings["group.id"]
+        self.group = GroupOffsets(self._group_id)
+        self._standstill = Standstill()
+        own = {"on_commit": self.group.answered, "error_cb": self._reported}
         try:
-            self._consumer = self._kafka.Consumer(logged(settings))
+            self._consumer = self._kafka.Consumer({**logged(settings), **own})
         except self._kafka.KafkaException as error:
             raise SourceError(f"a Kafka consumer cannot be made: {error}") from error
         self._wake = wake
@@ -135,14 +144,23 @@ class Fetcher:
             self._note_ends()
             batch = self._batch(messages)
         if batch is None:
-            self._at_hand = False
-            self._wait.release()
+            self._hand_over()
         return batch
+
+    def _hand_over(self) -> None:
+        """From now on the thread waits with the consumer."""
+        self._at_hand = False
+        self._wait.release()
 
     def commit(self, offsets: dict[Partition, int]) -> None:
         """Tell the group how far it is, without waiting for the answer."""
-        places = [self._kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
-        self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        news = self.group.news(offsets)
+        places = [self._kafka.TopicPartition(*place, offset) for place, offset in news.items()]
+        if places:
+            self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        if self._at_hand and self._thread is not None and not self._read:
+            # Nobody polls a source that has read all: the thread hears the answer.
+            self._hand_over()
 
     def high_watermark(self, partition: Partition) -> int | None:
         """The end of a partition as of the last fetch, if there was one."""
@@ -169,14 +187,27 @@ class Fetcher:
                 self._ends[partition] = int(high)
 
     def close(self) -> None:
-        """Stop fetching and leave."""
+        """Stop fetching, see to the last commit, and leave."""
         self._closed.set()
         if self._thread is None:
-            self._consumer.close()
+            self._leave()
         else:
             # The thread closes the consumer: nobody knows how long that takes.
             self._wait.release()
-            self._thread.join(5.0)
+            self._thread.join(5.0 + (_LAST_COMMIT_SECONDS if self.group.waits else 0.0))
+
+    def _leave(self) -> None:
+        """For whoever has the consumer last."""
+        deadline = time.monotonic() + _LAST_COMMIT_SECONDS
+        try:
+            self._carry_out()
+            self._consumer.unassign()
+            while self.group.waits and time.monotonic() < deadline:
+                self._consumer.poll(_WAIT_SECONDS)
+        except self._kafka.KafkaException as error:
+            log.warning("a Kafka source could not leave in order: %s", error)
+        self.group.closed()
+        self._consumer.close()
 
     def _run(self) -> None:
         """Whenever the slot found nothing: wait until something arrives, and give it back."""
@@ -189,13 +220,27 @@ class Fetcher:
                         first = self._consumer.poll(_WAIT_SECONDS)
                         self._arrived = [] if first is None else [first]
                         self._note_ends()
+                        if first is None and self._standstill.due():
+                            self._look_around()
             except PenstockError as error:
                 self._problem = error
             if self._closed.is_set():
-                self._consumer.close()
+                self._leave()
                 return
             self._at_hand = True
             self._wake()
+
+    def _look_around(self) -> None:
+        """Nothing has come for long: is there something to come?"""
+        places = [self._kafka.TopicPartition(*partition) for partition in self._fetched_from]
+        found = self._consumer.position(places) if places else []
+        positions = {
+            (place.topic, place.partition): place.offset
+            if place.offset >= 0
+            else self._fetched_from[place.topic, place.partition]
+            for place in found
+        }
+        self._standstill.look(positions, self._ends)
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.put(command)
@@ -210,41 +255,37 @@ class Fetcher:
     def _batch(self, messages: list[Any]) -> Batch | None:
         """What is useful of `messages`; None: nothing."""
         if not any(map(self._error_of, messages)):
-            return Batch(messages, False) if messages else None
+            if not messages:
+                return None
+            self._standstill.heard()
+            return Batch(messages, False)
         useful = [message for message in messages if self._useful(message)]
+        if useful:
+            self._standstill.heard()
         return Batch(useful, True) if useful else None
 
     def _useful(self, message: Any) -> bool:
         """Whether a message or the mark of an end; a passing error is neither."""
         error = message.error()
-        if error is None or error.code() == self._kafka.KafkaError._PARTITION_EOF:
+        if error is None:
             return True
         place = (message.topic(), message.partition())
+        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+            self._standstill.ended(place, message.offset())
+            return True
         if place[0] is not None and place not in self._read and place[1] >= 0:
             return False
-        code = error.code()
-        if code == self._kafka.KafkaError._AUTO_OFFSET_RESET:
-            raise SourceError(
-                f"topic {place[0]}, partition {place[1]}, offset {message.offset()}: it is not "
-                f"there any more or not yet ({error.str()}); was it deleted by retention, or the "
-                "topic made anew?"
-            )
-        if code in self._fatal() or error.fatal():
-            where = f"topic {place[0]}" + (f", partition {place[1]}" if place[1] >= 0 else "")
-            raise SourceError(f"{where}: {error.str()}")
+        if place[0] is None and error.code() == self._kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
+            # Partitions are read without the group.
+            self.group.refused(error)
+        elif not passes(error):
+            raise ends_the_attempt(error, message, self._group_id)
         return False
 
-    def _fatal(self) -> tuple[int, ...]:
-        errors = self._kafka.KafkaError
-        return (
-            errors.UNKNOWN_TOPIC_OR_PART,
-            errors._UNKNOWN_TOPIC,
-            errors._UNKNOWN_PARTITION,
-            errors.TOPIC_AUTHORIZATION_FAILED,
-            errors.GROUP_AUTHORIZATION_FAILED,
-            errors._AUTHENTICATION,
-            errors._FATAL,
-        )
+    def _reported(self, error: Any) -> None:
+        """What the client reports of itself rather than of a partition."""
+        if error.code() == self._kafka.KafkaError._ALL_BROKERS_DOWN:
+            self._standstill.cut_off(error.str())
 
 
 class _SourceErrors:

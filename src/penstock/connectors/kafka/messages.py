@@ -12,6 +12,8 @@ from penstock.errors import ProgramError, RecordError
 
 _END_OF_TIME = (1 << 63) - 1
 """The timestamp of results of windows without event time, such as those that count."""
+_FIRST = 1
+"""Written for 0, which the client library takes for "now", in every way that it has to produce."""
 
 ToMessage = Callable[..., dict[str, Any]]
 
@@ -47,9 +49,9 @@ class MessageSchema:
             if headers is not None:
                 made["headers"] = headers(record)
             if timestamp is not None:
-                made["timestamp"] = timestamp(record)
+                made["timestamp"] = timestamp(record) or _FIRST
             elif time is not None and 0 <= time < _END_OF_TIME:
-                made["timestamp"] = time
+                made["timestamp"] = time or _FIRST
             if partition is not None:
                 made["partition"] = partition(record, key)
             return made

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.connectors.kafka.rights import reason
 from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import ProgramError, SourceError
 
@@ -122,20 +123,30 @@ class OffsetsOfCluster:
             }
         except (kafka.KafkaException, TimeoutError) as error:
             names = ", ".join(sorted({topic for topic, _ in partitions}))
-            raise SourceError(f"Kafka does not say which offsets {names} has: {error}") from error
+            raise SourceError(
+                f"Kafka does not say which offsets {names} has: {reason(error, names, self._group)}"
+            ) from error
 
     def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
         if self._group is None:
             raise ProgramError("committed offsets are those of a group: set_group_id() names it")
         kafka = need_client()
-        consumer = kafka.Consumer(logged({**self._properties, "group.id": self._group}))
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient(logged(self._properties))
+        places = [kafka.TopicPartition(*partition) for partition in partitions]
+        asked = [kafka.ConsumerGroupTopicPartitions(self._group, places)]
+        futures = admin.list_consumer_group_offsets(
+            asked, require_stable=True, request_timeout=ASK_SECONDS
+        )
         try:
-            asked = [kafka.TopicPartition(*partition) for partition in partitions]
-            found = consumer.committed(asked, timeout=ASK_SECONDS)
-        except kafka.KafkaException as error:
+            found = futures[self._group].result(ASK_SECONDS).topic_partitions
+            for place in found:
+                if place.error is not None:
+                    raise kafka.KafkaException(place.error)
+        except (kafka.KafkaException, TimeoutError) as error:
             raise SourceError(
-                f"Kafka does not say what group {self._group} committed: {error}"
+                f"Kafka does not say what group {self._group} committed: "
+                f"{reason(error, None, self._group)}"
             ) from error
-        finally:
-            consumer.close()
         return {(f.topic, f.partition): int(f.offset) for f in found if f.offset >= 0}

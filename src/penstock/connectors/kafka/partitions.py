@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.kafka.offsets import ASK_SECONDS, Partition
+from penstock.connectors.kafka.rights import reason
 from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import SourceError, SourceMissingError
 
@@ -25,17 +26,28 @@ class Subscription:
         kafka = need_client()
         from confluent_kafka.admin import AdminClient
 
+        admin = AdminClient(logged(properties))
         try:
-            metadata = AdminClient(logged(properties)).list_topics(timeout=ASK_SECONDS)
+            metadata = admin.list_topics(timeout=ASK_SECONDS)
         except kafka.KafkaException as error:
             servers = properties.get("bootstrap.servers")
-            raise SourceError(f"Kafka at {servers} does not answer: {error}") from error
+            raise SourceError(
+                f"Kafka at {servers} does not answer: {reason(error, None, None)}"
+            ) from error
         known = {
             name: sorted(topic.partitions)
             for name, topic in metadata.topics.items()
             if topic.error is None
         }
+        hidden = self._named().difference(known)
+        # Without a controller, which a cluster may lack for a moment, nobody answers.
+        if hidden and metadata.controller_id in metadata.brokers:
+            _ask_why(admin, hidden)
         return self.select(known)
+
+    def _named(self) -> set[str]:
+        """Topics that must be there."""
+        return {*self.topics, *(topic for topic, _ in self.partitions)}
 
     def names(self, partition: Partition) -> bool:
         """Whether this is about the partition, be it there or not."""
@@ -63,12 +75,34 @@ class Subscription:
         return sorted((topic, number) for topic in topics for number in known[topic])
 
 
+def _ask_why(admin: Any, topics: Iterable[str]) -> None:
+    """SourceError if the broker shows a topic only to others, which it does not say in a list."""
+    kafka = need_client()
+    asked = kafka.TopicCollection(sorted(topics))
+    for topic, future in admin.describe_topics(asked, request_timeout=ASK_SECONDS).items():
+        # The request has a timeout of its own.
+        error = future.exception()
+        if (
+            isinstance(error, kafka.KafkaException)
+            and error.args[0].code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+        ):
+            raise SourceError(
+                f"Kafka does not show topic {topic}: {reason(error, topic, None)}"
+            ) from error
+
+
 def owner(partition: Partition, parallelism: int) -> int:
     """The reader of a partition: those of a topic go round, from a start that its name gives."""
     topic, number = partition
     return (sum(topic.encode()) * 31 + number) % parallelism
 
 
-def split_of(partition: Partition, offset: int, stop: int | None) -> dict[str, Any]:
-    """A split: a partition, the next offset to read, and the first not to read, if there is one."""
-    return {"topic": partition[0], "partition": partition[1], "offset": offset, "stop": stop}
+def split_of(
+    partition: Partition, offset: int, stop: int | None, topic_id: str | None = None
+) -> dict[str, Any]:
+    """A split: a partition, the next offset to read, and the first not to read, if there is one.
+
+    The id tells the topic from another of the same name; splits of older versions have none.
+    """
+    place = {"topic": partition[0], "partition": partition[1], "id": topic_id}
+    return {**place, "offset": offset, "stop": stop}

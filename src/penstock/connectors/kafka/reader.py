@@ -7,6 +7,9 @@ Messages are sorted, decoded and stamped many at a time: a call for each of them
 the client library needs to bring it.
 
 A paused partition is paused in the client too; what it had fetched of it before waits here.
+
+A partition that was read to its end stays among the positions until a checkpoint covers them: the
+group hears then that it was read.
 """
 
 from __future__ import annotations
@@ -40,7 +43,10 @@ class KafkaReader(SourceReader):
         timed: bool,
         commits: bool,
         metrics: MetricGroup,
+        renewed: Callable[[list[Plain]], list[Plain]] = list,
     ) -> None:
+        self._renewed = renewed
+        """Gives splits of topics that were made anew another position."""
         self._make_fetcher = make_fetcher
         self._fetcher: Fetcher | None = None
         self._decode = decode
@@ -48,6 +54,8 @@ class KafkaReader(SourceReader):
         self._timed = timed
         self._commits = commits
         self._splits: dict[Partition, dict[str, Any]] = {}
+        self._ended: dict[Partition, dict[str, Any]] = {}
+        """Splits that were read to their ends, of which the group has not heard."""
         self._fetched: deque[Fetched] = deque()
         self._taken = 0
         """How many messages of the first of those are polled."""
@@ -55,17 +63,19 @@ class KafkaReader(SourceReader):
         self._held: list[Fetched] = []
         """What was fetched of paused partitions."""
         self._last: Partition | None = None
-        self._committed: dict[Partition, int] = {}
         self._metrics = metrics
         self._bad = metrics.counter("numRecordsInErrors")
         metrics.gauge("pendingRecords", self._lag)
 
     def open(self) -> None:
         self._fetcher = self._make_fetcher()
+        told, group = self._fetcher.group, self._metrics.add_group("KafkaSourceReader")
+        group.gauge("commitsSucceeded", lambda: told.succeeded)
+        group.gauge("commitsFailed", lambda: told.failed)
 
     def add_splits(self, splits: list[Plain]) -> None:
         starts = {}
-        for split in splits:
+        for split in self._renewed(splits):
             place = (split["topic"], split["partition"])
             self._splits[place] = dict(split)
             self._watch(place)
@@ -125,11 +135,13 @@ class KafkaReader(SourceReader):
         return records
 
     def _is_read(self, split: dict[str, Any], end: int) -> bool:
-        """Whether `end` is the end of the split; then it is forgotten."""
+        """Whether `end` is the end of the split; then it is read no more."""
         if split["stop"] is None or end < split["stop"]:
             return False
         place = (split["topic"], split["partition"])
         del self._splits[place]
+        if self._commits:
+            self._ended[place] = split
         self._paused.discard(place)
         return True
 
@@ -170,14 +182,15 @@ class KafkaReader(SourceReader):
         return list(self._splits)
 
     def snapshot(self) -> list[Plain]:
-        return [dict(split) for split in self._splits.values()]
+        return [dict(split) for split in (*self._ended.values(), *self._splits.values())]
 
     def covered(self, splits: list[Plain]) -> None:
         offsets = {(split["topic"], split["partition"]): split["offset"] for split in splits}
-        news = {p: offset for p, offset in offsets.items() if self._committed.get(p) != offset}
-        if self._commits and news:
-            self._fetching().commit(news)
-            self._committed.update(news)
+        if self._commits:
+            self._fetching().commit(offsets)
+        for place in self._ended.keys() & offsets.keys():
+            if self._ended[place]["offset"] == offsets[place]:
+                del self._ended[place]
 
     def pause_or_resume_splits(self, to_pause: list[Plain], to_resume: list[Plain]) -> None:
         paused = self._paused.union(map(tuple, to_pause)).difference(map(tuple, to_resume))
@@ -197,7 +210,7 @@ class KafkaReader(SourceReader):
     def _watch(self, place: Partition) -> None:
         """Current and committed offset of a partition; those of its end stay when it has ended."""
         topic, number = place
-        split, committed = self._splits[place], self._committed
+        split, committed = self._splits[place], self._fetching().group.committed
         group = self._metrics.add_group("KafkaSourceReader").add_group("topic", topic)
         group = group.add_group("partition", str(number))
         group.gauge("currentOffset", lambda: split["offset"] - 1)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from penstock.connectors.kafka.client_log import OncePerMinute
 from penstock.errors import ProgramError
 
 log = logging.getLogger("penstock.kafka")
 _client_log = logging.getLogger("penstock.kafka.client")
-# A client says several times a second that a broker is away; only who set up logging wants that.
-_client_log.addHandler(logging.NullHandler())
+_client_log.addFilter(OncePerMinute())
 
 Properties = Mapping[str, str]
 
@@ -36,11 +36,27 @@ def check_property(key: str, value: Any) -> str:
         raise ProgramError(
             f"the Kafka property {key} is the Java client's; use {_JAVA_ONLY[key]} instead"
         )
+    if key in ("bootstrap.servers", "metadata.broker.list"):
+        return _addresses(key, value)
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, (str, int, float)):
         raise ProgramError(f"the Kafka property {key} is a {type(value).__name__}, not a string")
     return str(value)
+
+
+def _addresses(key: str, value: Any) -> str:
+    """Servers, each with a port, as the Java client wants them too."""
+    if not isinstance(value, str):
+        raise ProgramError(f"the Kafka property {key} is a {type(value).__name__}, not a string")
+    for server in value.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise ProgramError(
+                f"the Kafka property {key} names {server.strip()!r}, which is not host:port; "
+                "brokers usually listen at port 9092"
+            )
+    return value
 
 
 def number_of(key: str, value: str) -> int:

@@ -15,6 +15,7 @@ from penstock.connectors.kafka.offsets import EARLIEST, OffsetRule, OffsetsOfClu
 from penstock.connectors.kafka.partitions import Subscription, split_of
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.connectors.kafka.records import BadRecords, Decoder, ValueDecoder
+from penstock.connectors.kafka.topic_ids import TopicIds, ids_of_cluster
 from penstock.connectors.source import (
     EnumeratorContext,
     ReaderContext,
@@ -34,6 +35,8 @@ CONSUMER_DEFAULTS = {
     "fetch.queue.backoff.ms": "10",
     "fetch.wait.max.ms": "100",
     "auto.offset.reset": "error",
+    # As the Java client does. Without, an altered record is a record like any other.
+    "check.crcs": "true",
 }
 # What the engine relies on; the user's properties do not go over these.
 CONSUMER_RULES = {
@@ -60,6 +63,15 @@ class KafkaSourceSettings:
     on_bad_record: BadRecords = BadRecords.FAIL
     commit_offsets: bool = True
     client_id_prefix: str | None = None
+    read_recreated: bool = False
+
+    @property
+    def renews(self) -> bool:
+        """Whether topics that were made anew are read from their beginning.
+
+        Where reading was to stop is a place in the old topic.
+        """
+        return self.read_recreated and self.stop is None
 
 
 class PartitionsSource(Source):
@@ -78,7 +90,9 @@ class PartitionsSource(Source):
         interval = None if settings.bounded else settings.discovery_ms
         find = functools.partial(_new_splits, settings)
         ends = settings.bounded or settings.stop is not None
-        return KafkaEnumerator(find, context.parallelism, None if ends else interval, restored)
+        ids = TopicIds(functools.partial(ids_of_cluster, settings.properties), settings.renews)
+        interval = None if ends else interval
+        return KafkaEnumerator(find, ids, context.parallelism, interval, restored)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         settings = self._settings
@@ -89,6 +103,7 @@ class PartitionsSource(Source):
             context.timed,
             settings.group is not None and settings.commit_offsets,
             context.metrics,
+            functools.partial(_renewed, settings) if settings.renews else list,
         )
 
     def _consumer_settings(self, context: ReaderContext) -> dict[str, Any]:
@@ -114,4 +129,16 @@ def _new_splits(
     stops: Mapping[Partition, int] = {}
     if settings.stop is not None:
         stops = offsets.stops(settings.stop, fresh)
-    return [split_of(partition, starts[partition], stops.get(partition)) for partition in fresh]
+    ids = ids_of_cluster(settings.properties, {topic for topic, _ in fresh}) if fresh else {}
+    return [split_of(p, starts[p], stops.get(p), ids.get(p[0])) for p in fresh]
+
+
+def _renewed(settings: KafkaSourceSettings, splits: list[Plain]) -> list[Plain]:
+    """The splits; those of topics that were made anew begin anew."""
+    ids = ids_of_cluster(settings.properties, {split["topic"] for split in splits})
+    stale = [s for s in splits if s.get("id") not in (None, ids.get(s["topic"], s.get("id")))]
+    places = [(split["topic"], split["partition"]) for split in stale]
+    offsets = OffsetsOfCluster(settings.properties, settings.group)
+    starts = offsets.resolve(OffsetRule(EARLIEST), places)
+    anew = [split_of(place, starts[place], None, ids[place[0]]) for place in places]
+    return [*(split for split in splits if split not in stale), *anew]

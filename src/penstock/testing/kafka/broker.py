@@ -181,7 +181,7 @@ class KafkaBroker:
                 raise PenstockError(f"the broker does not answer: {self._last_words()}")
             time.sleep(0.1)
 
-    def set(self, **settings: str) -> None:
+    def configure(self, **settings: str) -> None:
         """Change settings, with `_` for each dot; they hold from the next start."""
         with self._properties.open("a", encoding="utf-8") as properties:
             for key, value in settings.items():
@@ -218,6 +218,14 @@ class KafkaBroker:
         """Delete a topic with all that is in it."""
         admin = self._admin()
         admin.delete_topics([name])[name].result(30)
+
+    def topics(self) -> set[str]:
+        """The names of all topics."""
+        return set(self._admin().list_topics(timeout=30).topics)
+
+    def segments(self, topic: str, partition: int) -> list[Path]:
+        """The files of a partition's log, oldest first. What is changed in them, clients read."""
+        return sorted((self._folder / "data" / f"{topic}-{partition}").glob("*.log"))
 
     def _admin(self) -> AdminClient:
         # Whether it answers is this class's own question: its client need not report refusals.

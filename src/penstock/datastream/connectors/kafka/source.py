@@ -204,6 +204,13 @@ class KafkaSourceBuilder:
         """
         return self._with(on_bad_record=BadRecords.KEEP)
 
+    def read_recreated_topics(self) -> KafkaSourceBuilder:
+        """Read a topic that was deleted and made anew from its beginning; else it is an error.
+
+        A job that runs restarts for it. For sources without stopping offsets.
+        """
+        return self._with(read_recreated=True)
+
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         """What clients call themselves, followed by the number of the subtask."""
         return self._with(client_id_prefix=prefix)
