@@ -49,7 +49,7 @@ def connect(server, exits):
         keys = keys or (server.client_public, server.client_secret, server.public)
         wakeup = Wakeup()
         client = ControlClient(server.address, identity, keys, wakeup)
-        client.start(lambda: Heartbeat(1, identity[1], 0), interval_ms, timeout_ms)
+        client.start(lambda: Heartbeat(1, identity[1]), interval_ms, timeout_ms)
         clients.append((client, wakeup))
         return client
 
@@ -136,7 +136,7 @@ def test_heartbeats_come_by_themselves(server, connect):
     """Also while the slot's loop is in user code: nobody calls `received`."""
     connect((1, 5), interval_ms=20)
     beats = serve(server, lambda found: len(found) >= 5)
-    assert all(beat == (1, Heartbeat(1, 5, 0)) for beat in beats)
+    assert all(beat == (1, Heartbeat(1, 5)) for beat in beats)
     assert len(beats) >= 5
 
 
@@ -148,14 +148,14 @@ def test_there_is_one_heartbeat_in_an_interval(server, connect):
         arrived += serve(server, no_beats)
     assert len(no_beats(arrived)) == 20
     assert [message for _, message in arrived if isinstance(message, Heartbeat)] == [
-        Heartbeat(1, 0, 0)
+        Heartbeat(1, 0)
     ]
 
 
 def test_a_slot_whose_heartbeats_are_answered_stays(server, connect, exits, clock):
     client = connect((1, 0), interval_ms=10, timeout_ms=300)
     for _ in range(60):
-        assert serve(server, bool) == [(1, Heartbeat(1, 0, 0))]
+        assert serve(server, bool) == [(1, Heartbeat(1, 0))]
         clock.now += 0.01
     assert exits == []
     # The answers are signs of life, not messages.

@@ -22,7 +22,6 @@ from typing import Any
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
 from penstock.errors import (
-    ChannelBrokenError,
     CheckpointError,
     IncompatibleStateError,
     NotEnoughSlotsError,
@@ -30,7 +29,7 @@ from penstock.errors import (
     SlotLostError,
     SupersededError,
 )
-from penstock.graph.execution_graph import ChannelId, SubtaskId
+from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.attempt import Attempt
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
@@ -246,12 +245,9 @@ class JobMaster:
             self._attempt.handle(message)
 
     def _heartbeat(self, message: Heartbeat) -> None:
-        lost = self._observations.heartbeat(message, self._clock.monotonic_ms())
-        if lost is not None and self._phase is Phase.RUNNING:
-            self._fail(
-                ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
-            )
-        for align in self._observations.misaligned(self._clock.monotonic_ms()):
+        now = self._clock.monotonic_ms()
+        self._observations.heartbeat(message, now)
+        for align in self._observations.misaligned(now):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
 
     # --- another layout -----------------------------------------------------------------------
