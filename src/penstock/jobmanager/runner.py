@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 _LONGEST_SLEEP_MS = 100
 _PROGRESS_SECONDS = 0.1
 _CLIENT_BACKLOG = 64
+_LAST_LINES_SECONDS = 1.0
 
 
 class ResultListener(Protocol):
@@ -44,6 +45,10 @@ class ResultListener(Protocol):
 
     def backlog(self) -> int:
         """How many deliveries wait to be taken."""
+        ...
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until what goes to a terminal or a file is there, at most for `timeout_s`."""
         ...
 
 
@@ -146,7 +151,8 @@ class JobRunner:
 
     def _settle(self, master: JobMaster) -> None:
         self._progress = master.progress()
-        settle(self.result, master, int((time.monotonic() - self._started) * 1000))
+        runtime_ms = int((time.monotonic() - self._started) * 1000)
+        settle(self.result, master, self._listener, runtime_ms)
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
@@ -223,8 +229,19 @@ class JobRunner:
         self._listeners.append(listener)
 
 
-def settle(result: Future[JobExecutionResult], master: JobMaster, runtime_ms: int) -> None:
-    """Tell the client how the job of `master` ended."""
+def settle(
+    result: Future[JobExecutionResult],
+    master: JobMaster,
+    listener: ResultListener,
+    runtime_ms: int,
+) -> None:
+    """Tell the client how the job of `master` ended, after the last line that it printed."""
+    try:
+        # Whoever cancels does not wait for a pipe that nobody reads.
+        listener.flush(_LAST_LINES_SECONDS if master.status is JobStatus.CANCELED else None)
+    except Exception as error:
+        result.set_exception(error)
+        return
     job, progress = master.job, master.progress()
     reports = progress.reports
     if master.status is JobStatus.FINISHED:
