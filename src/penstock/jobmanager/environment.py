@@ -31,6 +31,12 @@ class JobMasterEnvironment(Protocol):
     @property
     def io(self) -> Io: ...
 
+    def aside(
+        self, work: Callable[[], T], done: Callable[[T | None, Exception | None], None]
+    ) -> None:
+        """As `io.submit`, but nothing waits for `work` and it waits for nothing."""
+        ...
+
     def tell(self, launch: int, slot: int, message: Any) -> None:
         """Send to a slot; in order per slot, lost if the slot is gone."""
         ...

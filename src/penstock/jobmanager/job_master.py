@@ -201,6 +201,7 @@ class JobMaster:
             self.job,
             self._number,
             start,
+            self._environment,
             self._slots,
             self._checkpoints,
             self._observations,

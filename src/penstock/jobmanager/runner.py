@@ -156,6 +156,19 @@ class JobRunner:
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
+    def aside(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+        def run() -> None:
+            try:
+                result = work()
+            except Exception as error:
+                failure = error
+                self._mailbox.put(lambda: done(None, failure))
+            else:
+                self._mailbox.put(lambda: done(result, None))
+
+        # A daemon, for a listing of a file system that is away may never return.
+        threading.Thread(target=run, name="penstock-look", daemon=True).start()
+
     def tell(self, launch: int, slot: int, message: Any) -> None:
         self._server.send(launch, slot, message)
 
