@@ -13,11 +13,12 @@ class Liveness:
         self._heard_ms: dict[int, int] = {}
         self._latest: dict[int, Heartbeat] = {}
 
-    def heard(self, slot: int, now_ms: int) -> None:
-        self._heard_ms[slot] = now_ms
+    def heard(self, slot: int, at_ms: int) -> None:
+        """The slot was heard of at that time, or later, if that is known already."""
+        self._heard_ms[slot] = max(at_ms, self._heard_ms.get(slot, at_ms))
 
-    def heartbeat(self, beat: Heartbeat, now_ms: int) -> None:
-        self.heard(beat.slot, now_ms)
+    def heartbeat(self, beat: Heartbeat, at_ms: int) -> None:
+        self.heard(beat.slot, at_ms)
         self._latest[beat.slot] = beat
 
     def silent(self, now_ms: int) -> int | None:

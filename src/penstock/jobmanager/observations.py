@@ -59,17 +59,17 @@ class Observations:
         self._carried = [*(self._carried or earlier), *cut]
         self._at_cut.clear()
 
-    def heard(self, slot: int, now_ms: int) -> None:
-        """A slot is alive."""
-        self._liveness.heard(slot, now_ms)
+    def heard(self, slot: int, at_ms: int) -> None:
+        """A slot was alive then."""
+        self._liveness.heard(slot, at_ms)
 
-    def heartbeat(self, message: Heartbeat, now_ms: int) -> None:
-        """Take a heartbeat in."""
+    def heartbeat(self, message: Heartbeat, at_ms: int) -> None:
+        """Take a heartbeat in that came at that time."""
         for subtask, report in message.reports.items():
             # A heartbeat may have been on its way for longer than the last word of a subtask.
             if subtask not in self._final:
                 self.reports[SubtaskId(*subtask)] = report
-        self._liveness.heartbeat(message, now_ms)
+        self._liveness.heartbeat(message, at_ms)
 
     def acknowledged(self, message: Acknowledge) -> None:
         """A subtask has done its part of a checkpoint, and perhaps says what it had by then."""
