@@ -238,7 +238,7 @@ def test_print_prints_in_this_terminal(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_pipe_that_nobody_reads_is_pressure_and_no_death() -> None:
-    env = environment(2, settings={"heartbeat.timeout": "2 s"})
+    env = environment(2, settings={"heartbeat.timeout": "5 s"})
     numbers = DataGeneratorSource(lambda n: "x" * 500, 10**12)
     env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
     reader, writer = os.pipe()
@@ -257,7 +257,7 @@ def test_a_pipe_that_nobody_reads_is_pressure_and_no_death() -> None:
     with os.fdopen(writer, "w") as stream, contextlib.redirect_stdout(stream):
         job = env.execute_async()
         try:
-            until(lambda: pressed_s() > 6, "that it stands for three times heartbeat.timeout")
+            until(lambda: pressed_s() > 11, "that it stands for twice heartbeat.timeout")
             assert job.progress().restarts == 0
             before = records()
             reading.start()
