@@ -112,6 +112,11 @@ def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
+def nobody_counts_what_went_into_a_link(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Slot, "_count", lambda self: None)
+
+
+@bug
 def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chain, "isolate", lambda value: value)
     patch.setattr(output, "isolator", lambda deep: lambda value: value)
@@ -299,6 +304,7 @@ UNDECIDED = FaultRates(manifest_error=0.3, crash=0.005, budget=40)
 GIVEN_UP = FaultRates(expiry=0.01, budget=30)
 RATES = {
     "a_gap_in_a_channel_is_not_seen": LOSSY,
+    "nobody_counts_what_went_into_a_link": LOSSY,
     "changes_count_as_safe_at_the_cut": RESTORES,
     "deletions_are_not_restored": RESTORES,
     "a_value_changed_in_place_is_not_a_change": RESTORES,

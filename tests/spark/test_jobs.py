@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
@@ -233,6 +235,38 @@ def test_print_prints_in_this_terminal(capsys: pytest.CaptureFixture[str]) -> No
     env.execute()
     lines = sorted(capsys.readouterr().out.splitlines())
     assert lines == ["out:1> A", "out:1> C", "out:2> B", "out:2> D"]
+
+
+def test_a_pipe_that_nobody_reads_is_pressure_and_no_death() -> None:
+    env = environment(2, settings={"heartbeat.timeout": "5 s"})
+    numbers = DataGeneratorSource(lambda n: "x" * 500, 10**12)
+    env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").print()
+    reader, writer = os.pipe()
+
+    def read() -> None:
+        while os.read(reader, 1 << 20):
+            pass
+
+    def pressed_s() -> float:
+        return max((m.backpressured_ns for m in job.progress().metrics.values()), default=0) / 1e9
+
+    def records() -> int:
+        return sum(m.records_in for m in job.progress().metrics.values())
+
+    reading = threading.Thread(target=read, daemon=True)
+    with os.fdopen(writer, "w") as stream, contextlib.redirect_stdout(stream):
+        job = env.execute_async()
+        try:
+            until(lambda: pressed_s() > 11, "that it stands for twice heartbeat.timeout")
+            assert job.progress().restarts == 0
+            before = records()
+            reading.start()
+            until(lambda: records() > before + 1000, "that it goes on")
+            assert job.progress().restarts == 0
+        finally:
+            job.cancel().result(PATIENCE)
+    reading.join()
+    os.close(reader)
 
 
 # --- clients ----------------------------------------------------------------------------------

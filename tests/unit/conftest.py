@@ -12,7 +12,7 @@ import pytest
 
 from penstock.common.clock import SystemClock
 from penstock.common.settings import RuntimeSettings, StateSettings
-from penstock.connectors.source import EnumeratorContext
+from penstock.connectors.source import EnumeratorContext, splits_for
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.execution_graph import SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph
@@ -192,7 +192,7 @@ class Cluster:
             self.done.add(id(message))
             if isinstance(message, SplitRequest):
                 subtask = SubtaskId(*message.subtask)
-                splits = self.enumerators[subtask.vertex].next_splits(subtask.index)
+                splits = splits_for(self.enumerators[subtask.vertex], subtask.index)
                 again = self.enumerators[subtask.vertex].ask_again_ms(subtask.index)
                 answer = AssignSplits(self.ATTEMPT, subtask, splits, again)
             elif isinstance(message, Emitted):

@@ -150,6 +150,8 @@ class _NoListener:
     def backlog(self) -> int:
         return 0
 
+    def flush(self, timeout_s: float | None = None) -> None: ...
+
 
 def test_two_jobs_with_one_id_in_one_session_the_second_is_refused(tmp_path: Path) -> None:
     with local_environment() as env:

@@ -11,8 +11,10 @@ import zmq
 from patience import PATIENCE
 from zmq.utils.monitor import recv_monitor_message
 
+from penstock.common.clock import SystemClock
 from penstock.network import control
-from penstock.network.control import ControlClient, ControlServer
+from penstock.network.control import ControlClient
+from penstock.network.control_server import ControlServer
 from penstock.network.curve import new_keys
 from penstock.network.messages import Heartbeat, Leave, Register, Running
 from penstock.network.wakeup import Wakeup
@@ -22,7 +24,8 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def server():
-    server = ControlServer("127.0.0.1")
+    server = ControlServer("127.0.0.1", "the JobMaster", HOUR_MS)
+    server.start()
     yield server
     server.close()
 
@@ -49,7 +52,7 @@ def connect(server, exits):
         keys = keys or (server.client_public, server.client_secret, server.public)
         wakeup = Wakeup()
         client = ControlClient(server.address, identity, keys, wakeup)
-        client.start(lambda: Heartbeat(1, identity[1], 0), interval_ms, timeout_ms)
+        client.start(lambda: Heartbeat(1, identity[1]), interval_ms, timeout_ms)
         clients.append((client, wakeup))
         return client
 
@@ -85,7 +88,7 @@ def serve(server, done):
     """What arrives at the server until `done` says that it is enough."""
     arrived, deadline = [], time.monotonic() + PATIENCE
     while not done(arrived) and time.monotonic() < deadline:
-        arrived.extend(server.wait(50))
+        arrived.extend((launch, message) for launch, message, _ in server.wait(50))
     return arrived
 
 
@@ -136,7 +139,7 @@ def test_heartbeats_come_by_themselves(server, connect):
     """Also while the slot's loop is in user code: nobody calls `received`."""
     connect((1, 5), interval_ms=20)
     beats = serve(server, lambda found: len(found) >= 5)
-    assert all(beat == (1, Heartbeat(1, 5, 0)) for beat in beats)
+    assert all(beat == (1, Heartbeat(1, 5)) for beat in beats)
     assert len(beats) >= 5
 
 
@@ -148,14 +151,14 @@ def test_there_is_one_heartbeat_in_an_interval(server, connect):
         arrived += serve(server, no_beats)
     assert len(no_beats(arrived)) == 20
     assert [message for _, message in arrived if isinstance(message, Heartbeat)] == [
-        Heartbeat(1, 0, 0)
+        Heartbeat(1, 0)
     ]
 
 
 def test_a_slot_whose_heartbeats_are_answered_stays(server, connect, exits, clock):
     client = connect((1, 0), interval_ms=10, timeout_ms=300)
     for _ in range(60):
-        assert serve(server, bool) == [(1, Heartbeat(1, 0, 0))]
+        assert serve(server, bool) == [(1, Heartbeat(1, 0))]
         clock.now += 0.01
     assert exits == []
     # The answers are signs of life, not messages.
@@ -166,6 +169,31 @@ def test_a_slot_whose_heartbeats_are_answered_stays(server, connect, exits, cloc
 def test_a_slot_that_hears_nothing_ends_itself(connect, exits):
     connect((1, 0), interval_ms=20, timeout_ms=50)
     assert until(lambda: exits) == [1]
+
+
+def test_heartbeats_are_answered_whatever_the_jobmaster_does(server, connect, exits, clock):
+    """Nobody calls `wait`, and the slot stays."""
+    connect((1, 0), interval_ms=10, timeout_ms=300)
+    for _ in range(60):
+        assert until(lambda: server.heard().slots), "it is heard of in time"
+        clock.now += 0.02
+    assert exits == []
+    assert len(server.wait(0)) >= 60, "the messages have been waiting"
+
+
+def test_it_is_known_when_a_slot_was_heard_of(server, connect):
+    client = connect((4, 2))
+    before = SystemClock().monotonic_ms()
+    client.send(Running(1, 2))
+    # The message is not taken: what tells of the slot does not wait for that.
+    [(who, at_ms)] = until(lambda: server.heard().slots).items()
+    assert who == (4, 2) and before <= at_ms <= SystemClock().monotonic_ms()
+    client.send(Running(2, 2))
+    assert until(lambda: server.heard().slots)
+    arrivals = until(lambda: [a for a in server.wait(50) if a.message == Running(1, 2)])
+    assert arrivals[0].launch == 4 and arrivals[0].at_ms >= before
+    assert server.heard().slots == {}, "once"
+    assert until(lambda: server.heard().listened_ms > at_ms)
 
 
 # --- leaving ----------------------------------------------------------------------------------
@@ -234,14 +262,23 @@ def test_a_client_with_another_key_is_refused(server, connect):
     assert server.wait(200) == []
 
 
-def test_a_client_that_trusts_another_server_does_not_connect(server, connect):
+def test_a_client_that_trusts_another_server_does_not_connect(exits):
+    server = ControlServer("127.0.0.1", "the JobMaster", HOUR_MS)
+    # Before its thread has the socket.
     failed = server._router.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
-    client = connect((1, 0), keys=(server.client_public, server.client_secret, new_keys()[0]))
+    server.start()
+    wakeup = Wakeup()
+    keys = (server.client_public, server.client_secret, new_keys()[0])
+    client = ControlClient(server.address, (1, 0), keys, wakeup)
+    client.start(lambda: Heartbeat(1, 0), HOUR_MS, HOUR_MS)
     client.send(Register(1, 0, "host", 1))
     assert until(lambda: server.wait(20) or failed.poll(0)), "it tries to"
     assert recv_monitor_message(failed)["event"] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     assert server.wait(20) == []
-    server._router.disable_monitor()
+    client.close()
+    wakeup.close()
+    failed.close(0)
+    server.close()
 
 
 def test_closing_sends_what_is_queued(server, connect, monkeypatch):

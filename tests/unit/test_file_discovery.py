@@ -20,7 +20,7 @@ from penstock.connectors.client_sinks import CollectSink
 from penstock.connectors.file_discovery import DiscoveringEnumerator
 from penstock.connectors.file_source import FilesSource
 from penstock.connectors.line_format import LineFormat
-from penstock.connectors.source import EnumeratorContext
+from penstock.connectors.source import EnumeratorContext, splits_for
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.errors import ProgramError, StorageError
@@ -66,7 +66,7 @@ def folder(tmp_path):
 
 def drain(enumerator, subtask=0):
     found = []
-    while more := enumerator.next_splits(subtask):
+    while more := splits_for(enumerator, subtask):
         found += more
     return found
 
@@ -94,19 +94,19 @@ def test_a_reader_asks_again_only_when_there_was_nothing(folder):
     folder.put("a")
     watching = folder.enumerator()
     assert watching.ask_again_ms(0) is None
-    assert watching.next_splits(0) == ["a"] and watching.ask_again_ms(0) is None
-    assert watching.next_splits(0) == [] and watching.ask_again_ms(0) == 10_000
+    assert splits_for(watching, 0) == ["a"] and watching.ask_again_ms(0) is None
+    assert splits_for(watching, 0) == [] and watching.ask_again_ms(0) == 10_000
     assert watching.ask_again_ms(1) is None
 
 
 def test_one_look_serves_a_round_of_questions(folder, monkeypatch):
     looks = []
     watching = folder.enumerator()
-    look = watching._look
-    monkeypatch.setattr(watching, "_look", lambda: (looks.append(1), look()))
+    look = watching.look
+    monkeypatch.setattr(watching, "look", lambda: (looks.append(1), look())[1])
     for _ in range(5):
         for subtask in range(4):
-            assert watching.next_splits(subtask) == []
+            assert splits_for(watching, subtask) == []
     assert len(looks) == 5
 
 
@@ -150,7 +150,7 @@ def test_a_file_that_could_not_be_cut_is_not_lost(folder):
     folder.put("a")
     folder.fail = True
     with pytest.raises(StorageError):
-        watching.next_splits(0)
+        splits_for(watching, 0)
     folder.fail = False
     assert drain(folder.enumerator(stored(watching.snapshot()))) == ["a"]
 
@@ -162,7 +162,7 @@ def test_the_folder_going_away_is_an_error_and_forgets_nothing(folder, tmp_path)
     assert drain(watching) == ["a"]
     (tmp_path / "in").rename(tmp_path / "away")
     with pytest.raises(ProgramError, match="there is no file or folder"):
-        watching.next_splits(0)
+        splits_for(watching, 0)
     (tmp_path / "away").rename(tmp_path / "in")
     assert drain(folder.enumerator(stored(watching.snapshot()))) == []
 
@@ -190,7 +190,7 @@ def test_monitoring_by_the_builder(tmp_path, interval):
     builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
     source = builder.monitor_continuously(interval).build()
     watching = source.create_enumerator(EnumeratorContext(1), None)
-    assert watching.next_splits(0) == [] and watching.ask_again_ms(0) == 250
+    assert splits_for(watching, 0) == [] and watching.ask_again_ms(0) == 250
     bounded = builder.process_static_file_set().build()
     assert bounded.create_enumerator(EnumeratorContext(1), None).next_splits(0) is None
 
@@ -199,7 +199,7 @@ def test_monitoring_by_the_builder(tmp_path, interval):
 
 
 class Ending(FilesSource):
-    """Watches a folder until it has seen a number of files, and adds one at every question."""
+    """Watches a folder until it has seen a number of files, and adds one at every look."""
 
     def __init__(self, path, files):
         super().__init__([path], LineFormat(), interval_ms=40)
@@ -212,18 +212,22 @@ class Ending(FilesSource):
 class EndingEnumerator:
     def __init__(self, inner, source):
         self.inner, self.source = inner, source
+        self.must_look, self.found = inner.must_look, inner.found
         self.snapshot, self.ask_again_ms = inner.snapshot, inner.ask_again_ms
 
     def close(self):
         pass
 
-    def next_splits(self, subtask):
+    def look(self):
         count = len(os.listdir(self.source.path))
         if count < self.source.files:
             path = os.path.join(self.source.path, f"f{count:03}")
             with open(path, "w") as file:
                 file.writelines(f"{count}-{n}\n" for n in range(5))
             os.utime(path, (1, 1))
+        return self.inner.look()
+
+    def next_splits(self, subtask):
         splits = self.inner.next_splits(subtask)
         done = len(self.inner._seen) >= self.source.files
         return None if done and not splits else splits

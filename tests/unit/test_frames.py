@@ -25,7 +25,6 @@ from penstock.network.frames import (
     encode_frame,
     load_element,
 )
-from penstock.network.messages import credits_of
 
 numbers = st.integers(0, 2**32 - 1)
 
@@ -119,7 +118,7 @@ SAMPLES = [
     messages.Failed(1, 0, UserFunctionError("m", "t", FailureOrigin("Map", 0, 1))),
     messages.Stopped(1, 0),
     messages.SubtaskMetrics(1, 2, 3, 4, 5, 6, 7),
-    messages.Heartbeat(1, 0, 9, {(0, 0, 1): 5}, {(0, 1, 0): 4}, {}, 2),
+    messages.Heartbeat(1, 0, {}, 2),
     messages.Prepare(1, b"public", b"secret"),
     messages.Deploy(
         attempt=1,
@@ -159,10 +158,3 @@ def test_every_message_is_frozen_and_picklable(message):
     for field in dataclasses.fields(message):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(message, field.name, None)
-
-
-def test_the_credits_of_a_channel_are_not_the_channel():
-    channels = [(edge, 0, 1) for edge in range(5)]
-    assert not {credits_of(channel) for channel in channels} & set(channels)
-    assert len({credits_of(channel) for channel in channels}) == 5
-    assert all(credits_of(credits_of(channel)) == channel for channel in channels)

@@ -116,6 +116,7 @@ def test_printing_goes_where_the_sink_says(capsys):
     results = ClientResults(None, frozenset({"errors"}))
     results.deliver("lines", 0, ["out"])
     results.deliver("errors", 0, ["err"])
+    results.flush()
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("out\n", "err\n")
 

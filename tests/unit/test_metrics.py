@@ -226,5 +226,5 @@ def test_a_heartbeat_that_comes_late_does_not_undo_the_last_word() -> None:
         master = env.simulation.master
         reports = master.progress().reports
         old = {subtask: SubtaskReport((), None) for subtask in reports}
-        master.handle(1, Heartbeat(master.number, 0, 1, reports=old))
+        master.handle(1, Heartbeat(master.number, 0, reports=old))
         assert master.progress().reports == reports != old

@@ -306,13 +306,9 @@ def test_a_frame_of_another_attempt_is_ignored(cluster):
     assert len(running.collected()) == 100
 
 
-def test_heartbeats_tell_how_far_the_channels_are(cluster):
+def test_heartbeats_tell_how_the_subtasks_are_doing(cluster):
     running = cluster(counting([str(n) for n in range(300)]), parallelism=2).run()
     sender, receiver = (slot.heartbeat() for slot in running.slots)
-    channel = (0, 0, 1)
-    assert sender.sent[channel] == receiver.received[channel] > 0
-    credits = (-1, 0, 1)
-    assert receiver.sent[credits] == sender.received[credits] > 0
     assert sender.metrics[0, 0].records_in == 300
     total = sum(beat.metrics[1, beat.slot].records_in for beat in (sender, receiver))
     assert total == sender.metrics[0, 0].records_out == 300

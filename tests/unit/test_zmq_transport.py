@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -11,10 +12,12 @@ import threading
 import time
 from pathlib import Path
 
+import patience
 import pytest
 import zmq
 
 from penstock.errors import ChannelBrokenError
+from penstock.network import zmq_transport
 from penstock.network.curve import new_keys, secure_client
 from penstock.network.frames import Frame, FrameKind
 from penstock.network.local_endpoint import LocalEndpoint
@@ -221,6 +224,74 @@ def test_a_peer_that_disappears_breaks_the_channel(pair):
 
     with pytest.raises(ChannelBrokenError, match="the connection to slot 1 was lost"):
         wait()
+
+
+class Relay:
+    """Stands between two slots, and can stop to carry anything without a word."""
+
+    def __init__(self, address):
+        host, port = address.removeprefix("tcp://").split(":")
+        self._target = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.cut = threading.Event()
+        self._sockets = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._target)
+                self._sockets += [near, far]
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not self.cut.is_set():
+                    target.sendall(data)
+
+    def close(self):
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+@pytest.fixture
+def relayed(make, monkeypatch):
+    """A slot, its peer on another machine, and the relay between them."""
+    monkeypatch.setattr(zmq_transport, "_PING_MS", 200)
+    monkeypatch.setattr(zmq_transport, "_DEAD_AFTER_MS", 3_000)
+    keys = new_keys()
+    left, right = make(keys), make(keys)
+    relay = Relay(from_elsewhere(right))
+    left.connect({1: relay.address})
+    yield left, right, relay
+    relay.close()
+
+
+def test_a_link_that_died_without_a_word_is_noticed(relayed):
+    left, right, relay = relayed
+    left.send(1, frame(1))
+    assert patience.until(lambda: right.wait(20) or right.receive(), "the first frame")
+    relay.cut.set()
+    with pytest.raises(ChannelBrokenError, match="the connection to slot 1 was lost"):
+        patience.until(lambda: left.wait(50), "that the link is dead")
+
+
+def test_only_senders_ask_whether_their_link_is_alive(make):
+    """A receiver would take a large frame on a slow link, whose end has not come, for a death."""
+    keys = new_keys()
+    left, right = make(keys), make(keys)
+    left.connect({1: from_elsewhere(right)})
+    assert left._push[1].heartbeat_ivl > 0
+    assert all(pull.heartbeat_ivl == 0 for pull in left._pulls)
+    # While one large frame is under way nobody can ask, and the system watches the connection.
+    assert left._push[1].tcp_keepalive == 1
+    assert left._push[1].tcp_maxrt > 0
 
 
 def test_a_frame_that_cannot_be_read_breaks_the_channel(make):

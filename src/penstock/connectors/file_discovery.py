@@ -12,10 +12,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from penstock.common.plain import Plain
 from penstock.connectors.file_listing import FoundFile, list_files
 from penstock.connectors.source import SplitEnumerator
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one look at the folders found."""
+
+    splits: list[Plain]
+    """Of the files that are new and settled."""
+    seen: dict[str, tuple[int, int]]
+    """All files that have been handed out by then and are still there, with their versions."""
+    fresh: dict[str, tuple[int, int]]
+    """The files that were new in this look."""
 
 
 class DiscoveringEnumerator(SplitEnumerator):
@@ -42,11 +55,11 @@ class DiscoveringEnumerator(SplitEnumerator):
         self._answered: set[int] | None = None
         self._waiting: set[int] = set()
 
-    def next_splits(self, subtask: int) -> list[Plain] | None:
+    def must_look(self, subtask: int) -> bool:
         # All readers ask once per interval; one look serves them all.
-        if not self._left and (self._answered is None or subtask in self._answered):
-            self._look()
-            self._answered = set()
+        return not self._left and (self._answered is None or subtask in self._answered)
+
+    def next_splits(self, subtask: int) -> list[Plain] | None:
         if self._answered is not None:
             self._answered.add(subtask)
         if not self._left:
@@ -58,19 +71,23 @@ class DiscoveringEnumerator(SplitEnumerator):
     def ask_again_ms(self, subtask: int) -> int | None:
         return self._interval_ms if subtask in self._waiting else None
 
-    def _look(self) -> None:
+    def look(self) -> _Look:
         found = list_files(self._paths)
         new = sorted(
             (file for file in found if self._seen.get(file.path) != _version(file)),
             key=lambda file: (file.modified_ns, file.path),
         )
         ready = [file for file in new if self._is_settled(file)]
-        self._fresh = {file.path: _version(file) for file in new}
-        # Cut first: if that fails, the files are not seen.
-        self._left.extend(self._cut([file.path for file in ready]))
         known = {file.path for file in found}
-        self._seen = {path: seen for path, seen in self._seen.items() if path in known}
-        self._seen.update((file.path, _version(file)) for file in ready)
+        seen = {path: version for path, version in self._seen.items() if path in known}
+        seen.update((file.path, _version(file)) for file in ready)
+        fresh = {file.path: _version(file) for file in new}
+        return _Look(self._cut([file.path for file in ready]), seen, fresh)
+
+    def found(self, result: _Look) -> None:
+        self._left.extend(result.splits)
+        self._seen, self._fresh = result.seen, result.fresh
+        self._answered = set()
 
     def _is_settled(self, file: FoundFile) -> bool:
         """Whether nobody seems to be writing it any more."""

@@ -70,6 +70,19 @@ class _Enumerator(SplitEnumerator):
         else:
             self._begin()
 
+    def must_look(self, subtask: int) -> bool:
+        current = self._enumerator()
+        return current is not None and current.must_look(subtask)
+
+    def look(self) -> tuple[SplitEnumerator | None, Any]:
+        current = self._current
+        return current, None if current is None else current.look()
+
+    def found(self, result: tuple[SplitEnumerator | None, Any]) -> None:
+        current, found = result
+        if current is not None and current is self._current:
+            current.found(found)
+
     def next_splits(self, subtask: int) -> list[Plain] | None:
         current = self._enumerator()
         if current is None:

@@ -141,7 +141,25 @@ class SourceReader(ABC):
 
 
 class SplitEnumerator(ABC):
-    """Finds splits and hands them out, in the JobMaster."""
+    """Finds splits and hands them out, in the JobMaster.
+
+    All methods but `look` are called from the JobMaster's one thread, which everything else of the
+    job waits for. What takes its time, such as listing a folder, belongs into `look`.
+    """
+
+    def must_look(self, subtask: int) -> bool:
+        """Whether to `look` before the reader `subtask`, which asks for splits, gets its answer."""
+        return False
+
+    def look(self) -> Any:
+        """Look for new splits, however long it takes; what was found, for `found`.
+
+        Called in a thread of its own, once at a time, while the other methods may be called: it
+        changes nothing that they use.
+        """
+
+    def found(self, result: Any) -> None:
+        """Take in what `look` returned; `next_splits` is called after this."""
 
     @abstractmethod
     def next_splits(self, subtask: int) -> list[Plain] | None:
@@ -165,6 +183,13 @@ class SplitEnumerator(ABC):
 
     def close(self) -> None:
         """Called once when the attempt ends."""
+
+
+def splits_for(enumerator: SplitEnumerator, subtask: int) -> list[Plain] | None:
+    """The answer of an enumerator to the reader `subtask`, after a look if it must have one."""
+    if enumerator.must_look(subtask):
+        enumerator.found(enumerator.look())
+    return enumerator.next_splits(subtask)
 
 
 class Source(ABC):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pickle
 import queue
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.printing import Printer
 
 if TYPE_CHECKING:
     from penstock.common.job_client import JobClient
@@ -29,6 +31,13 @@ class ClientResults:
         self.kept: dict[str, list[bytes]] = {uid: [] for uid in caching_uids}
         """The records of streams that are to be cached, by the uid of the sink, pickled."""
         self.collected: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._taken: Callable[[], None] = lambda: None
+        self._printer = Printer(lambda: self._taken())
+
+    def on_taken(self, taken: Callable[[], None]) -> None:
+        """Have `taken` called, from any thread, whenever something has been printed."""
+        self._taken = taken
+        taken()
 
     def deliver(self, uid: str, subtask: int, values: Iterable[Any]) -> None:
         if uid == self._collecting:
@@ -37,11 +46,13 @@ class ClientResults:
             self.kept[uid].extend(values)
         else:
             stream = sys.stderr if uid in self._stderr_uids else sys.stdout
-            stream.write("".join(f"{line}\n" for line in values))
-            stream.flush()
+            self._printer.put(stream, "".join(f"{line}\n" for line in values))
 
     def backlog(self) -> int:
-        return self.collected.qsize()
+        return self.collected.qsize() + self._printer.backlog()
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        self._printer.flush(timeout_s)
 
     def end(self) -> None:
         self.collected.put(_END)

@@ -226,6 +226,7 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
             frozenset(caches),
         )
         runner = self._start(job, results)
+        results.on_taken(runner.client_moved)
         runner.result.add_done_callback(lambda ended: _keep(ended, results, caches))
         # The next execute() runs what is added from here on, as in Flink.
         self._program.mark_executed()

@@ -18,6 +18,7 @@ from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
 from penstock.jobmanager.committing import Committables
 from penstock.jobmanager.deployment import deployments
+from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.observations import Observations
 from penstock.jobmanager.recovery import StartPoint
@@ -25,6 +26,7 @@ from penstock.jobmanager.slots import Slots
 from penstock.jobmanager.sources import Sources
 from penstock.network.messages import (
     Acknowledge,
+    AssignSplits,
     AtEnd,
     Decline,
     Emitted,
@@ -62,6 +64,7 @@ class Attempt:
         job: Job,
         number: int,
         start: StartPoint,
+        environment: JobMasterEnvironment,
         slots: Slots,
         checkpoints: Checkpoints,
         observations: Observations,
@@ -77,7 +80,7 @@ class Attempt:
         self._credits = credits
         self._owner = owner
         self._addresses: dict[int, str] = {}
-        self._sources = Sources(job.graph, start.enumerators)
+        self._sources = Sources(job.graph, number, start.enumerators, environment, self)
         self._subtasks = len(job.graph.subtasks())
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
 
@@ -120,8 +123,8 @@ class Attempt:
     def begin(self) -> None:
         """All run: tell readers when to ask for splits."""
         try:
-            for word in self._sources.first_words(self.number, self.start):
-                self._slots.tell_subtask(SubtaskId(*word.subtask), word)
+            for word in self._sources.first_words(self.start):
+                self.assign(word)
         except Exception as error:
             self._owner.fail(error)
 
@@ -135,13 +138,15 @@ class Attempt:
         self._owner.slot_failed(message.error)
 
     def _split_request(self, message: SplitRequest) -> None:
-        subtask = SubtaskId(*message.subtask)
-        try:
-            answer = self._sources.answer(self.number, subtask)
-        except Exception as error:
-            self._owner.fail(error)
-            return
-        self._slots.tell_subtask(subtask, answer)
+        self._sources.asked(SubtaskId(*message.subtask))
+
+    def assign(self, answer: AssignSplits) -> None:
+        """An enumerator answers a reader."""
+        self._slots.tell_subtask(SubtaskId(*answer.subtask), answer)
+
+    def fail(self, error: BaseException) -> None:
+        """An enumerator has failed."""
+        self._owner.fail(error)
 
     def _emitted(self, message: Emitted) -> None:
         try:

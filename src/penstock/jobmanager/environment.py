@@ -31,6 +31,16 @@ class JobMasterEnvironment(Protocol):
     @property
     def io(self) -> Io: ...
 
+    def aside(
+        self, work: Callable[[], T], done: Callable[[T | None, Exception | None], None]
+    ) -> None:
+        """As `io.submit`, but nothing waits for `work` and it waits for nothing."""
+        ...
+
+    def listened_ms(self) -> int:
+        """Up to when, on the monotonic clock, all signs of life of slots have been passed on."""
+        ...
+
     def tell(self, launch: int, slot: int, message: Any) -> None:
         """Send to a slot; in order per slot, lost if the slot is gone."""
         ...

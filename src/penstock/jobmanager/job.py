@@ -30,7 +30,6 @@ class Timeouts:
 
     registration: int = 30_000
     heartbeat: int = 10_000
-    channel: int = 5_000
     stop: int = 3_000
     notice: int = 500
     finish: int = 30_000

@@ -22,7 +22,6 @@ from typing import Any
 from penstock.common.job_status import JobStatus
 from penstock.common.plain import Plain
 from penstock.errors import (
-    ChannelBrokenError,
     CheckpointError,
     IncompatibleStateError,
     NotEnoughSlotsError,
@@ -30,7 +29,7 @@ from penstock.errors import (
     SlotLostError,
     SupersededError,
 )
-from penstock.graph.execution_graph import ChannelId, SubtaskId
+from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.attempt import Attempt
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.client_credits import ClientCredits
@@ -202,6 +201,7 @@ class JobMaster:
             self.job,
             self._number,
             start,
+            self._environment,
             self._slots,
             self._checkpoints,
             self._observations,
@@ -224,8 +224,13 @@ class JobMaster:
 
     # --- messages of slots --------------------------------------------------------------------
 
-    def handle(self, launch: int, message: Any) -> None:
-        """Take a message from a slot of `launch` in."""
+    def heard(self, launch: int, slot: int, at_ms: int) -> None:
+        """A slot of `launch` gave a sign of life at that time; its message may follow later."""
+        if launch == self._slots.launch:
+            self._observations.heard(slot, at_ms)
+
+    def handle(self, launch: int, message: Any, at_ms: int | None = None) -> None:
+        """Take a message in that came from a slot of `launch`, at that time or just now."""
         if isinstance(message, Register):
             self.registered(message)
             return
@@ -234,23 +239,20 @@ class JobMaster:
                 # A slot that was given up and did not notice.
                 self._slots.turn_away(launch, message.slot)
             return
+        at_ms = self._clock.monotonic_ms() if at_ms is None else at_ms
         if isinstance(message, Heartbeat):
-            self._observations.heard(message.slot, self._clock.monotonic_ms())
+            self._observations.heard(message.slot, at_ms)
         if message.attempt != self._number:
             return
         if isinstance(message, Stopped):
             self._stopped(message)
         elif isinstance(message, Heartbeat):
-            self._heartbeat(message)
+            self._heartbeat(message, at_ms)
         elif self._phase in (Phase.STARTING, Phase.RUNNING):
             self._attempt.handle(message)
 
-    def _heartbeat(self, message: Heartbeat) -> None:
-        lost = self._observations.heartbeat(message, self._clock.monotonic_ms())
-        if lost is not None and self._phase is Phase.RUNNING:
-            self._fail(
-                ChannelBrokenError(f"the end of channel {ChannelId(*lost)} was lost on the way")
-            )
+    def _heartbeat(self, message: Heartbeat, at_ms: int) -> None:
+        self._observations.heartbeat(message, at_ms)
         for align in self._observations.misaligned(self._clock.monotonic_ms()):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
 
@@ -411,7 +413,7 @@ class JobMaster:
             self._timed_out()
             return
         if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
-            silent = self._observations.silent(now)
+            silent = self._observations.silent(self._environment.listened_ms())
             if silent is not None:
                 host, pid = self._slots.registered.get(silent, ("?", 0))
                 lost = SlotLostError(

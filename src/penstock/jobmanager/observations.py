@@ -1,7 +1,7 @@
 """What the slots of an attempt say of themselves: signs of life, metrics, what functions report.
 
-Heartbeats bring all of it. A slot that falls silent and a channel that has lost its end are
-noticed here, and sources of one group are kept together (`penstock.jobmanager.alignment`).
+Heartbeats bring all of it. A slot that falls silent is noticed here, and sources of one group are
+kept together (`penstock.jobmanager.alignment`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from penstock.graph.execution_graph import SubtaskId
 from penstock.jobmanager.alignment import Alignment
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.liveness import Liveness, liveness_of
+from penstock.jobmanager.liveness import Liveness
 from penstock.network.messages import (
     Acknowledge,
     Align,
     AtEnd,
-    Channel,
     Heartbeat,
     SubtaskMetrics,
     SubtaskReport,
@@ -41,7 +40,7 @@ class Observations:
 
     def begin(self, job: Job, attempt: int, slots: Iterable[int], now_ms: int) -> None:
         """Nothing has been heard yet, but that these slots are there."""
-        self._liveness = liveness_of(job)
+        self._liveness = Liveness(job.timeouts.heartbeat)
         for slot in slots:
             self._liveness.heard(slot, now_ms)
         self._alignment = Alignment(job.graph, attempt)
@@ -60,17 +59,17 @@ class Observations:
         self._carried = [*(self._carried or earlier), *cut]
         self._at_cut.clear()
 
-    def heard(self, slot: int, now_ms: int) -> None:
-        """A slot is alive."""
-        self._liveness.heard(slot, now_ms)
+    def heard(self, slot: int, at_ms: int) -> None:
+        """A slot was alive then."""
+        self._liveness.heard(slot, at_ms)
 
-    def heartbeat(self, message: Heartbeat, now_ms: int) -> Channel | None:
-        """Take a heartbeat in; the channel that is now known to have lost elements, if any."""
+    def heartbeat(self, message: Heartbeat, at_ms: int) -> None:
+        """Take a heartbeat in that came at that time."""
         for subtask, report in message.reports.items():
             # A heartbeat may have been on its way for longer than the last word of a subtask.
             if subtask not in self._final:
                 self.reports[SubtaskId(*subtask)] = report
-        return self._liveness.heartbeat(message, now_ms)
+        self._liveness.heartbeat(message, at_ms)
 
     def acknowledged(self, message: Acknowledge) -> None:
         """A subtask has done its part of a checkpoint, and perhaps says what it had by then."""

@@ -27,7 +27,7 @@ from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import accumulator_results, readings_of, unknown_side_outputs
 from penstock.jobmanager.resource_manager import PendingLaunch, ResourceManager
 from penstock.jobmanager.savepoints import SavepointRequest
-from penstock.network.control import ControlServer
+from penstock.network.control_server import ControlServer
 from penstock.network.curve import new_keys
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 _LONGEST_SLEEP_MS = 100
 _PROGRESS_SECONDS = 0.1
 _CLIENT_BACKLOG = 64
+_LAST_LINES_SECONDS = 1.0
 
 
 class ResultListener(Protocol):
@@ -46,6 +47,10 @@ class ResultListener(Protocol):
         """How many deliveries wait to be taken."""
         ...
 
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until what goes to a terminal or a file is there, at most for `timeout_s`."""
+        ...
+
 
 class JobRunner:
     """One job in this driver. Public methods may be called from any thread."""
@@ -55,7 +60,10 @@ class JobRunner:
         self.result: Future[JobExecutionResult] = Future()
         self._resources = resources
         self._listener = listener
-        self._server = ControlServer(resources.host())
+        # Slots would not have waited longer: so late a user may want to know why nothing happens.
+        still_after_ms = job.timeouts.heartbeat // 2
+        name = f"the JobMaster of job {job.name!r}"
+        self._server = ControlServer(resources.host(), name, still_after_ms)
         self._mailbox = Mailbox(self._server.wake)
         self.io = ThreadIo(self._mailbox.put, "penstock-master-io")
         self._launches: dict[int, PendingLaunch] = {}
@@ -66,6 +74,7 @@ class JobRunner:
         self._master = JobMaster(job, self)
         self._progress = self._master.progress()
         self._progress_at = 0.0
+        self._listened_ms = self.clock.monotonic_ms()
         self._thread = threading.Thread(target=self._run, name=f"penstock-{job.name}", daemon=True)
 
     def start(self) -> None:
@@ -112,11 +121,13 @@ class JobRunner:
     def _run(self) -> None:
         master = self._master
         try:
+            self._server.start()
             master.start()
             while not master.status.is_terminal_state():
-                for launch, message in self._server.wait(self._timeout_ms()):
-                    master.handle(launch, message)
+                for arrival in self._server.wait(self._timeout_ms()):
+                    master.handle(*arrival)
                 self._mailbox.run()
+                self._listen(master)
                 master.tick()
                 self._update_progress(master)
         except BaseException as error:
@@ -130,6 +141,13 @@ class JobRunner:
             self.io.close()
         self._mailbox.run()
         self._settle(master)
+
+    def _listen(self, master: JobMaster) -> None:
+        """Pass signs of life on, also those whose messages wait behind others."""
+        heard = self._server.heard()
+        for (launch, slot), at_ms in heard.slots.items():
+            master.heard(launch, slot, at_ms)
+        self._listened_ms = heard.listened_ms
 
     def _update_progress(self, master: JobMaster) -> None:
         """A new picture, now and then: messages may come by the thousand."""
@@ -146,9 +164,26 @@ class JobRunner:
 
     def _settle(self, master: JobMaster) -> None:
         self._progress = master.progress()
-        settle(self.result, master, int((time.monotonic() - self._started) * 1000))
+        runtime_ms = int((time.monotonic() - self._started) * 1000)
+        settle(self.result, master, self._listener, runtime_ms)
 
     # --- the JobMaster's environment ----------------------------------------------------------
+
+    def aside(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+        def run() -> None:
+            try:
+                result = work()
+            except Exception as error:
+                failure = error
+                self._mailbox.put(lambda: done(None, failure))
+            else:
+                self._mailbox.put(lambda: done(result, None))
+
+        # A daemon, for a listing of a file system that is away may never return.
+        threading.Thread(target=run, name="penstock-look", daemon=True).start()
+
+    def listened_ms(self) -> int:
+        return self._listened_ms
 
     def tell(self, launch: int, slot: int, message: Any) -> None:
         self._server.send(launch, slot, message)
@@ -227,8 +262,19 @@ class JobRunner:
         self._listeners.append(listener)
 
 
-def settle(result: Future[JobExecutionResult], master: JobMaster, runtime_ms: int) -> None:
-    """Tell the client how the job of `master` ended."""
+def settle(
+    result: Future[JobExecutionResult],
+    master: JobMaster,
+    listener: ResultListener,
+    runtime_ms: int,
+) -> None:
+    """Tell the client how the job of `master` ended, after the last line that it printed."""
+    try:
+        # Whoever cancels does not wait for a pipe that nobody reads.
+        listener.flush(_LAST_LINES_SECONDS if master.status is JobStatus.CANCELED else None)
+    except Exception as error:
+        result.set_exception(error)
+        return
     job, progress = master.job, master.progress()
     reports = progress.reports
     if master.status is JobStatus.FINISHED:

@@ -1,14 +1,20 @@
-"""The enumerators of an attempt: which splits are handed out, and when readers are to ask."""
+"""The enumerators of an attempt: which splits are handed out, and when readers are to ask.
+
+A reader that asks is answered at once, unless its enumerator must look for splits first. That
+happens aside, and the answer follows; meanwhile the JobMaster does other things. Splits change
+hands in its thread alone.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.plain import Plain
 from penstock.connectors.source import SplitEnumerator
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
+from penstock.jobmanager.environment import JobMasterEnvironment
 from penstock.network.messages import AssignSplits
 
 if TYPE_CHECKING:
@@ -17,17 +23,40 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Readers(Protocol):
+    """The readers of an attempt, as their enumerators reach them."""
+
+    def assign(self, answer: AssignSplits) -> None: ...
+
+    def fail(self, error: BaseException) -> None:
+        """An enumerator has failed of that, and so has the attempt."""
+        ...
+
+
 class Sources:
     """The sources of a job, as the JobMaster sees them in one attempt."""
 
-    def __init__(self, graph: ExecutionGraph, enumerators: dict[int, SplitEnumerator]) -> None:
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        attempt: int,
+        enumerators: dict[int, SplitEnumerator],
+        environment: JobMasterEnvironment,
+        readers: Readers,
+    ) -> None:
         self._graph = graph
+        self._attempt = attempt
         self._enumerators = enumerators
+        self._environment = environment
+        self._readers = readers
+        self._waiting: dict[int, list[SubtaskId]] = {}
+        """Who waits for the look that is under way, by vertex."""
 
     def close(self) -> None:
         """The attempt is over."""
         close_all(self._enumerators)
         self._enumerators = {}
+        self._waiting = {}
 
     def states(self) -> dict[str, Plain]:
         """What has not been handed out yet, by uid of the source."""
@@ -36,15 +65,54 @@ class Sources:
             for vertex, enumerator in self._enumerators.items()
         }
 
-    def answer(self, attempt: int, subtask: SubtaskId) -> AssignSplits:
-        """The next splits for a reader that asks; the enumerator may raise anything."""
+    def asked(self, subtask: SubtaskId) -> None:
+        """A reader asks for splits: answer, or look first."""
+        enumerator = self._enumerators[subtask.vertex]
+        try:
+            must_look = enumerator.must_look(subtask.index)
+        except Exception as error:
+            self._readers.fail(error)
+            return
+        if not must_look:
+            self._answer(subtask)
+        elif subtask.vertex in self._waiting:
+            self._waiting[subtask.vertex].append(subtask)
+        else:
+            self._waiting[subtask.vertex] = [subtask]
+            self._look(subtask.vertex, enumerator)
+
+    def _look(self, vertex: int, enumerator: SplitEnumerator) -> None:
+        def done(result: Any, error: Exception | None) -> None:
+            if vertex not in self._enumerators:
+                return  # the attempt is over
+            waiting = self._waiting.pop(vertex)
+            try:
+                if error is not None:
+                    raise error
+                enumerator.found(result)
+            except Exception as failure:
+                self._readers.fail(failure)
+                return
+            for subtask in waiting:
+                self._answer(subtask)
+
+        self._environment.aside(enumerator.look, done)
+
+    def _answer(self, subtask: SubtaskId) -> None:
         # Assignments and triggers travel in order, so a split is in the enumerator's part of a
         # checkpoint or in the reader's, never in both or neither.
-        enumerator = self._enumerators[subtask.vertex]
-        splits = enumerator.next_splits(subtask.index)
-        return AssignSplits(attempt, subtask, splits, enumerator.ask_again_ms(subtask.index))
+        enumerator = self._enumerators.get(subtask.vertex)
+        if enumerator is None:
+            return  # the answer to a reader before this one has ended the attempt
+        try:
+            splits = enumerator.next_splits(subtask.index)
+            again = enumerator.ask_again_ms(subtask.index)
+        except Exception as error:
+            self._readers.fail(error)
+            return
+        self._readers.assign(AssignSplits(self._attempt, subtask, splits, again))
 
-    def first_words(self, attempt: int, start: StartPoint) -> Iterator[AssignSplits]:
+    def first_words(self, start: StartPoint) -> Iterator[AssignSplits]:
         """Tell readers when to ask: one that was restored with splits may never run out of them."""
         for vertex, enumerator in self._enumerators.items():
             for index in range(self._graph.job.vertex(vertex).parallelism):
@@ -52,7 +120,7 @@ class Sources:
                 restored = start.restored.get(subtask)
                 ask_again_ms = enumerator.ask_again_ms(index)
                 if restored is not None and not restored.finished and ask_again_ms is not None:
-                    yield AssignSplits(attempt, subtask, [], ask_again_ms)
+                    yield AssignSplits(self._attempt, subtask, [], ask_again_ms)
 
 
 def close_all(enumerators: dict[int, SplitEnumerator]) -> None:

@@ -1,8 +1,8 @@
-"""The control connection between the JobMaster and its slots.
+"""The control connection between the JobMaster and its slots: the end of a slot.
 
-Messages are ordered per slot and never lost while both ends live. The slot's end has a thread of
-its own, so a user function that keeps the loop busy for minutes is not taken for a death, and a
-slot whose loop is busy can still be told to go.
+Messages are ordered per slot and never lost while both ends live. Both ends have a thread of their
+own (`penstock.network.control_server` is the JobMaster's), so a user function that keeps the loop
+busy for minutes is not taken for a death, and a slot whose loop is busy can still be told to go.
 """
 
 from __future__ import annotations
@@ -19,71 +19,19 @@ from typing import Any
 import cloudpickle
 import zmq
 
-from penstock.network.curve import Guard, new_keys, secure_client, secure_server
+from penstock.network.curve import secure_client
 from penstock.network.departure import Departure
 from penstock.network.messages import Heartbeat, Leave
 from penstock.network.wakeup import Wakeup
 
-_ALIVE = b""
+BEAT, MESSAGE = b"b", b"m"
+"""What comes before a heartbeat, and before any other message of a slot."""
+ALIVE = b""
 """The JobMaster's answer to a heartbeat."""
 
 
-class ControlServer:
-    """The JobMaster's end. All methods but `wake` are called from its one thread."""
-
-    def __init__(self, host: str) -> None:
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.public, secret = new_keys()
-        self.client_public, self.client_secret = new_keys()
-        self._guard = Guard(self._context, self.client_public)
-        self._router = self._context.socket(zmq.ROUTER)
-        self._router.linger = 1000
-        self._router.sndhwm = self._router.rcvhwm = 0
-        # A slot that is launched again must not inherit the identity's old connection.
-        self._router.router_handover = True
-        secure_server(self._router, self.public, secret)
-        port = self._router.bind_to_random_port(f"tcp://{host}")
-        self.address = f"tcp://{host}:{port}"
-        self._wakeup = Wakeup()
-        self._poller = zmq.Poller()
-        for readable in (self._router, self._guard.socket, self._wakeup.fileno()):
-            self._poller.register(readable, zmq.POLLIN)
-
-    def wake(self) -> None:
-        self._wakeup.wake()
-
-    def send(self, launch: int, slot: int, message: Any) -> None:
-        """Lost if the slot is not connected (any more)."""
-        identity = f"{launch}.{slot}".encode()
-        with contextlib.suppress(zmq.ZMQError):
-            self._router.send_multipart([identity, cloudpickle.dumps(message)], zmq.NOBLOCK)
-
-    def wait(self, timeout_ms: int | None) -> list[tuple[int, Any]]:
-        """The messages that arrived, each with its launch, after at most `timeout_ms`."""
-        self._poller.poll(timeout_ms)
-        self._wakeup.clear()
-        self._guard.serve()
-        messages: list[tuple[int, Any]] = []
-        while True:
-            try:
-                identity, payload = self._router.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return messages
-            message = pickle.loads(payload)
-            if isinstance(message, Heartbeat):
-                with contextlib.suppress(zmq.ZMQError):
-                    self._router.send_multipart([identity, _ALIVE], zmq.NOBLOCK)
-            messages.append((int(identity.split(b".")[0]), message))
-
-    def close(self) -> None:
-        self._router.close()
-        self._guard.close()
-        self._context.term()
-        self._wakeup.close()
-
-
 class ControlClient:
-    """The slot's end."""
+    """The slot's end. A thread owns the socket."""
 
     def __init__(
         self,
@@ -153,14 +101,14 @@ class ControlClient:
             now = time.monotonic()
             if now >= next_beat and self._heartbeat is not None:
                 next_beat = now + self._interval_s
-                socket.send(pickle.dumps(self._heartbeat()))
+                socket.send_multipart([BEAT, pickle.dumps(self._heartbeat())])
             due = min(next_beat, self._departure.due or next_beat)
             poller.poll(max(1, int((due - time.monotonic()) * 1000)))
             self._own_wakeup.clear()
             self._send_queued(socket)
             for payload in _drain(socket):
                 heard = time.monotonic()
-                if payload == _ALIVE:
+                if payload == ALIVE:
                     continue
                 message = pickle.loads(payload)
                 if isinstance(message, Leave):
@@ -176,7 +124,7 @@ class ControlClient:
     def _send_queued(self, socket: zmq.Socket[bytes]) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                socket.send(cloudpickle.dumps(self._outgoing.get_nowait()))
+                socket.send_multipart([MESSAGE, cloudpickle.dumps(self._outgoing.get_nowait())])
 
     def close(self) -> None:
         """Send what is queued and end the thread."""

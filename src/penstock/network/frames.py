@@ -1,7 +1,8 @@
 """Frames: how channel elements and credits travel between slots.
 
 A frame is a fixed head (kind, attempt, channel, sequence number) and a payload. The sequence
-number counts the elements of a channel, so a receiver sees at once when one is missing.
+number counts the elements of a channel, so a receiver sees at once when one is missing. That
+the last ones are missing is seen by a frame with a count (`penstock.runtime.links`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,16 @@ class FrameKind(enum.IntEnum):
     DATA = 1
     CONTROL = 2
     CREDIT = 3
+    COUNT = 4
+    """How much the sender has put into this link before; about no channel."""
 
 
 class Frame(NamedTuple):
-    """One frame, decoded. For credits `sequence` counts all buffers granted so far."""
+    """One frame, decoded.
+
+    For credits `sequence` counts all buffers granted so far. Of a count it is the count, and
+    `sender` and `receiver` are slots.
+    """
 
     kind: int
     attempt: int

@@ -16,8 +16,6 @@ from penstock.network.elements import SavepointTarget
 
 Subtask = tuple[int, int]
 """(vertex, index), as `penstock.graph.execution_graph.SubtaskId`."""
-Channel = tuple[int, int, int]
-"""(edge, sender, receiver), as `penstock.graph.execution_graph.ChannelId`."""
 
 
 # --- from a slot ------------------------------------------------------------------------------
@@ -158,24 +156,12 @@ class SubtaskMetrics:
     """Whether it reads nothing because it is too far ahead of its alignment group."""
 
 
-def credits_of(channel: Channel) -> Channel:
-    """The name of the stream of credits that answers `channel`, from its receiver back."""
-    return (-1 - channel[0], channel[1], channel[2])
-
-
 @dataclass(frozen=True)
 class Heartbeat:
-    """The slot's process is alive, and how far its channels have come.
-
-    `sent` and `received` count the elements of channels and, under `credits_of` a channel, the
-    credits that were granted for it.
-    """
+    """The slot's process is alive, and how its subtasks are doing."""
 
     attempt: int
     slot: int
-    polls: int
-    sent: Mapping[Channel, int] = field(default_factory=dict)
-    received: Mapping[Channel, int] = field(default_factory=dict)
     metrics: Mapping[Subtask, SubtaskMetrics] = field(default_factory=dict)
     strangers: int = 0
     reports: Mapping[Subtask, SubtaskReport] = field(default_factory=dict)

@@ -20,6 +20,10 @@ from penstock.network.local_endpoint import LocalEndpoint, is_reachable
 from penstock.network.wakeup import Wakeup
 
 _RECEIVE_AT_ONCE = 64
+_PING_MS = 5_000
+_DEAD_AFTER_MS = 30_000
+"""A link whose other end has not answered for so long is dead: far longer than what a slow link has
+under way in the buffers of the system, which goes before."""
 _OR_LOCAL = " or ipc://"
 """Between the two addresses of a slot: for everybody, and for its own machine."""
 # Not the handshake's failures: what is no ZeroMQ at all is dropped without such an event.
@@ -88,6 +92,7 @@ class ZmqTransport:
             else:
                 address = remote
                 secure_client(socket, self._public, self._secret, self._public)
+                _watch(socket)
             monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
             socket.connect(address)
             self._push[slot] = socket
@@ -150,3 +155,18 @@ class ZmqTransport:
         for monitor in self._push_monitors.values():
             monitor.close(0)
         self._context.term()
+
+
+def _watch(socket: zmq.Socket[bytes]) -> None:
+    """Notice when the way to a peer is dead and nobody says so: cables, routers, machines.
+
+    Only senders ask, between two frames. A receiver that asked would not hear the answer before
+    the frame under way has come as a whole, and a large one takes its time on a slow link.
+    """
+    socket.heartbeat_ivl = _PING_MS
+    socket.heartbeat_timeout = _DEAD_AFTER_MS
+    # In the middle of a frame it is the system that asks.
+    socket.tcp_keepalive = 1
+    socket.tcp_keepalive_idle = socket.tcp_keepalive_intvl = max(1, _PING_MS // 1000)
+    socket.tcp_keepalive_cnt = max(1, _DEAD_AFTER_MS // max(1, _PING_MS))
+    socket.tcp_maxrt = _DEAD_AFTER_MS

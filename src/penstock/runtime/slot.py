@@ -17,7 +17,6 @@ from penstock.network.messages import (
     Abort,
     Align,
     AssignSplits,
-    Channel,
     Complete,
     Deploy,
     EmitCredit,
@@ -26,12 +25,12 @@ from penstock.network.messages import (
     SubtaskMetrics,
     SubtaskReport,
     Trigger,
-    credits_of,
 )
 from penstock.runtime.accounting import Activity
 from penstock.runtime.build import BuiltSlot, build_slot
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import explain
+from penstock.runtime.links import Links
 from penstock.runtime.subtask import Subtask
 
 
@@ -52,9 +51,9 @@ class Slot:
         self._environment = environment
         self._clock = environment.clock
         self._settings = deploy.settings
-        self._polls = 0
         self._stale_frames = 0
         self._report_wanted = False
+        self._count_wanted = False
         self._reports: dict[tuple[int, int], SubtaskReport] = {}
         self._granting: dict[ChannelId, int] = {}
         self._granted: dict[ChannelId, int] = {}
@@ -63,6 +62,7 @@ class Slot:
         self._built: BuiltSlot = build_slot(
             graph, job_id, slot, deploy, environment, self._release_remote, self.fail
         )
+        self._links = self._linked(self._built)
         self.subtasks: dict[SubtaskId, Subtask] = {task.id: task for task in self._built.subtasks}
         self._circle = list(self.subtasks.values())
 
@@ -86,6 +86,8 @@ class Slot:
                 self._account(task)
             task = None
             self._return_credits(idle=not progressed)
+            if self._count_wanted:
+                self._count()
             idle = not progressed
             for task in self._circle:
                 if idle or task.flush_due(now_ms):
@@ -123,7 +125,6 @@ class Slot:
 
     def _receive(self) -> bool:
         frames = self._environment.transport.receive()
-        self._polls += 1
         try:
             for frame in frames:
                 self._frame(frame)
@@ -141,6 +142,9 @@ class Slot:
             self._credited[channel] = frame.sequence
             self._built.senders[channel].grant(granted)
             return
+        if frame.kind == FrameKind.COUNT:
+            self._check_count(frame)
+            return
         gate, receiver = self._built.receivers[channel]
         if frame.sequence != receiver.sequence + 1:
             raise ChannelBrokenError(
@@ -153,6 +157,29 @@ class Slot:
             gate.push(receiver, frame.payload)
         else:
             gate.push(receiver, load_element(frame.payload))
+
+    def _linked(self, built: BuiltSlot) -> Links:
+        receivers = {
+            channel: receiver
+            for channel, (_, receiver) in built.receivers.items()
+            if self._graph.slot_of(self._graph.sender_of(channel)) != self.slot
+        }
+        return Links(self._graph, built.remote_senders, receivers, self._granted, self._credited)
+
+    def _count(self) -> None:
+        """Tell other slots how much they were sent: without that, a lost end is never missed."""
+        self._count_wanted = False
+        for peer, count in self._links.counts():
+            frame = Frame(FrameKind.COUNT, self.attempt, 0, self.slot, peer, count, b"")
+            self._environment.transport.send(peer, frame)
+
+    def _check_count(self, frame: Frame) -> None:
+        lost = self._links.lost(frame.sender, frame.sequence)
+        if lost > 0:
+            raise ChannelBrokenError(
+                f"{lost} of {frame.sequence} elements and credits were lost on the way from slot "
+                f"{frame.sender} to slot {self.slot}: the connection between them broke"
+            )
 
     def _describe(self, channel: ChannelId) -> str:
         job = self._graph.job
@@ -229,12 +256,8 @@ class Slot:
 
     def heartbeat(self, strangers: int = 0) -> Heartbeat:
         """How the slot is doing; reads counters only, so another thread may ask."""
-        sent: dict[Channel, int] = {c: s.sequence for c, s in self._built.remote_senders.items()}
-        sent.update({credits_of(c): total for c, total in self._granted.copy().items()})
-        received: dict[Channel, int] = {
-            c: channel.sequence for c, (_, channel) in self._built.receivers.items()
-        }
-        received.update({credits_of(c): total for c, total in self._credited.copy().items()})
+        # As often as the driver hears of this slot, its peers do: the loop counts when it turns.
+        self._count_wanted = True
         metrics: dict[tuple[int, int], SubtaskMetrics] = {
             task.id: task.metrics() for task in self._circle
         }
@@ -242,16 +265,7 @@ class Slot:
             # Gauges are the user's code, and that runs in the loop only: it reads them soon.
             self._report_wanted = True
             self._environment.wake()
-        return Heartbeat(
-            self.attempt,
-            self.slot,
-            self._polls,
-            sent,
-            received,
-            metrics,
-            strangers,
-            self._reports,
-        )
+        return Heartbeat(self.attempt, self.slot, metrics, strangers, self._reports)
 
     def close(self) -> list[Exception]:
         """Close every function, reader and writer. Afterwards nothing of the attempt acts."""

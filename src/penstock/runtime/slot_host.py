@@ -193,7 +193,7 @@ class SlotHost:
     def heartbeat(self) -> Heartbeat:
         slot, transport = self.slot, self._transport
         if slot is None or self._stopping:
-            return Heartbeat(self._attempt, self._identity.slot, 0)
+            return Heartbeat(self._attempt, self._identity.slot)
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
 
 

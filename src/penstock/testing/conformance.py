@@ -29,7 +29,13 @@ from penstock.common import plain
 from penstock.common.clock import SystemClock
 from penstock.common.plain import Plain
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
-from penstock.connectors.source import EnumeratorContext, ReaderContext, Source, SourceReader
+from penstock.connectors.source import (
+    EnumeratorContext,
+    ReaderContext,
+    Source,
+    SourceReader,
+    splits_for,
+)
 
 _WAIT_SECONDS = 30.0
 _JOB, _UID = "conformance", "sink"
@@ -263,7 +269,7 @@ class _Reading:
                     raise ConformanceError(f"poll({limit}) returned {len(records)} records")
                 return records
             if records is None:
-                splits = self._enumerator.next_splits(0)
+                splits = splits_for(self._enumerator, 0)
                 if splits is None:
                     return None
                 if splits:

@@ -117,7 +117,7 @@ class SimulatedRunner:
         self._filesystem.armed = False
         self._progress = simulation.master.progress()
         self._ask()
-        settle(self.result, simulation.master, simulation.clock.now - began)
+        settle(self.result, simulation.master, self._listener, simulation.clock.now - began)
 
     def _wait_for_client(self) -> None:
         with self._moved:

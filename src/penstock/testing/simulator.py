@@ -86,6 +86,12 @@ class Simulation:
 
     # --- the JobMaster's environment ----------------------------------------------------------
 
+    def aside(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+        self.io.submit(work, done)
+
+    def listened_ms(self) -> int:
+        return self.clock.monotonic_ms()
+
     def tell(self, launch: int, slot: int, message: Any) -> None:
         process = self.processes.get((launch, slot))
         if process is not None:
