@@ -34,6 +34,10 @@ _NAME = re.compile(
     r"(\d+)-(\d+)-(\d+)-(channels-of-\d+|[^-./]+)(?:-([^/]+?))?" + _UNFINISHED, re.ASCII
 )
 _COPY = re.compile(r"(\d+)-(\d+)-from-([^/]+?)" + _UNFINISHED, re.ASCII)
+_WRITTEN = re.compile(r"\d+-[0-9a-f]{16}-[0-9a-f]{12}", re.ASCII)
+_PLAIN = re.compile(r"\d[\w.-]*", re.ASCII)
+"""All names of segments are of these characters: none means anything to a file system."""
+_DATABASE_FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.sst", re.ASCII)
 _MERGED = "merged"
 _LOGGED = "log-"
 
@@ -122,6 +126,18 @@ class CopyName:
 def written_for(uid: str, subtask: int) -> str:
     """A name in a savepoint that no subtask wrote: never the same twice."""
     return f"{subtask}-{_digest(uid)}-{uuid.uuid4().hex[:12]}"
+
+
+def is_segment_name(text: str) -> bool:
+    """Whether a segment can be called that: it was written by a subtask, copied, or by nobody."""
+    if _PLAIN.fullmatch(text) is None:
+        return False
+    return SegmentName.parse(text) is not None or _WRITTEN.fullmatch(text) is not None
+
+
+def is_database_file(text: str) -> bool:
+    """Whether a file of a database can be called that in the database's folder."""
+    return _DATABASE_FILE.fullmatch(text) is not None
 
 
 def path_of(name: str | SegmentName | CopyName) -> str:
