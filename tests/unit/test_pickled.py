@@ -103,7 +103,7 @@ PLAIN: list[tuple[TypeInformation, TypeInformation, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "written", "value"), PLAIN, ids=str)
+@pytest.mark.parametrize(("declared", "written", "value"), PLAIN)
 def test_a_pickled_column_under_a_plain_type_is_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
