@@ -34,8 +34,7 @@ _NAME = re.compile(
     r"(\d+)-(\d+)-(\d+)-(channels-of-\d+|[^-./]+)(?:-([^/]+?))?" + _UNFINISHED, re.ASCII
 )
 _COPY = re.compile(r"(\d+)-(\d+)-from-([^/]+?)" + _UNFINISHED, re.ASCII)
-_WRITTEN = re.compile(r"\d+-[0-9a-f]{16}-[0-9a-f]{12}", re.ASCII)
-_PLAIN = re.compile(r"\d[\w.-]*", re.ASCII)
+_PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
 """All names of segments are of these characters: none means anything to a file system."""
 _DATABASE_FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.sst", re.ASCII)
 _MERGED = "merged"
@@ -129,10 +128,12 @@ def written_for(uid: str, subtask: int) -> str:
 
 
 def is_segment_name(text: str) -> bool:
-    """Whether a segment can be called that: it was written by a subtask, copied, or by nobody."""
-    if _PLAIN.fullmatch(text) is None:
-        return False
-    return SegmentName.parse(text) is not None or _WRITTEN.fullmatch(text) is not None
+    """Whether a segment can be called that, by this version or by an earlier one.
+
+    Looser than `parse`: a checkpoint that is refused for the name of a file is a checkpoint lost,
+    and a plain name leads nowhere else.
+    """
+    return _PLAIN.fullmatch(text) is not None
 
 
 def is_database_file(text: str) -> bool:
