@@ -207,7 +207,7 @@ def recovery(store: CheckpointStore, snapshot: Any, declared: bool) -> tuple[flo
     def decoded() -> Iterator[tuple[list[Any], list[Any], list[Any]]]:
         for handle in snapshot.segments:
             for block in decode_segment(store.read_segment(handle.path), GROUPS):
-                yield decode_entries(block.payload)
+                yield decode_entries(block.payload, block.schema)
 
     def into_dict() -> object:
         entries: dict[Any, Any] = {}

@@ -173,7 +173,7 @@ def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
 def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     def restore(self: HashMapBackend, blocks: Any) -> None:
         for block in blocks:
-            keys, values, _ = decode_entries(block.payload)
+            keys, values, _ = decode_entries(block.payload, block.schema)
             entries = self.table(block.state, block.kind).entries
             entries.update(zip(keys, values, strict=True))
 

@@ -159,7 +159,7 @@ class Checkpoint:
     def state(self, uid, name):
         found = {}
         for block in self.blocks.get((uid, name), []):
-            keys, values, removed = decode_entries(block.payload)
+            keys, values, removed = decode_entries(block.payload, block.schema)
             found.update(zip(keys, values, strict=True))
             for key in removed:
                 del found[key]

@@ -174,7 +174,7 @@ KEYS = st.one_of(st.text(max_size=2), st.integers(0, 9), st.binary(max_size=1), 
 def test_entries_come_back(entries, removed):
     gone = [key for key in removed if key not in entries]
     payload = encode_entries(LONG, list(entries), list(entries.values()), gone)
-    keys, values, found_gone = decode_entries(payload)
+    keys, values, found_gone = decode_entries(payload, schema_of(LONG))
     assert dict(zip(keys, values, strict=True)) == entries
     assert found_gone == gone
 
@@ -188,7 +188,7 @@ def test_merged_entries_are_what_all_of_them_say(deltas):
         gone = [k for k, v in delta.items() if v is None]
         payloads.append(encode_entries(LONG, list(kept), list(kept.values()), gone))
         live = {k: v for k, v in (live | delta).items() if v is not None}
-    merged = merge_entries(LONG, payloads)
+    merged = merge_entries(LONG, [(payload, schema_of(LONG)) for payload in payloads])
     assert (merged is None) == (not live)
-    keys, values, gone = ([], [], []) if merged is None else decode_entries(merged)
+    keys, values, gone = ([], [], []) if merged is None else decode_entries(merged, schema_of(LONG))
     assert dict(zip(keys, values, strict=True)) == live and gone == []

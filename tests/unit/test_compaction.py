@@ -182,7 +182,7 @@ def test_a_merged_base_holds_no_removals():
         ([base, gone], Merging.NEWEST),
     ):
         removals = list(decode_segment(merge(parts, how), GROUPS))
-        assert sum(len(decode_entries(block.payload)[2]) for block in removals) == 20
+        assert sum(len(decode_entries(block.payload, block.schema)[2]) for block in removals) == 20
 
 
 def test_the_newest_of_each_key_is_all_that_is_left():
@@ -192,7 +192,9 @@ def test_the_newest_of_each_key_is_all_that_is_left():
             live.put(key, None if number % 2 else number)
         segments.append(live.delta())
     merged = merge(segments, Merging.NEWEST)
-    found = [decode_entries(block.payload) for block in decode_segment(merged, GROUPS)]
+    found = [
+        decode_entries(block.payload, block.schema) for block in decode_segment(merged, GROUPS)
+    ]
     assert sum(len(keys) for keys, _, _ in found) == 20
     assert not any(removed for _, _, removed in found)
 

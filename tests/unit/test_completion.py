@@ -86,7 +86,7 @@ def store(storage: Storage) -> CheckpointStore:
 
 @pytest.fixture
 def savepoint(storage: Storage) -> SavepointLocation:
-    return SavepointLocation(f"{ROOT}/savepoints", "savepoint-1")
+    return SavepointLocation(f"{ROOT}/savepoints", "savepoint-job-0123456789ab")
 
 
 @pytest.fixture

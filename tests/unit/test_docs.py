@@ -114,9 +114,14 @@ def test_the_table_tells_what_the_option_reads(option: Option[Any]) -> None:
 def test_every_option_of_the_command_line_is_documented() -> None:
     context = click.Context(cli.penstock)
     expected: dict[tuple[str, str], list[str]] = {}
+    commands: dict[str, click.Command] = {}
     for name in cli.COMMANDS:
         command = cli.penstock.get_command(context, name)
         assert command is not None
+        commands[name] = command
+        if isinstance(command, click.Group):
+            commands |= {f"{name} {below}": found for below, found in command.commands.items()}
+    for name, command in commands.items():
         for option in command.params:
             if isinstance(option, click.Option):
                 spelled = ", ".join(f"`{word}`" for word in option.opts)

@@ -76,7 +76,7 @@ def read_everything(snapshot: Snapshot) -> None:
                 for handle in operator.segments:
                     if not handle.file:
                         for block in decode_segment(store.read_whole(handle), GROUPS):
-                            decode_entries(block.payload)
+                            decode_entries(block.payload, block.schema)
                 for part in keyed_parts(keyed_files(operator.segments, store, GROUPS)):
                     if part.database is not None:
                         assert list(part.database.blocks(GROUPS))

@@ -59,7 +59,7 @@ def blocks(size: int) -> list[GroupBlock]:
 
 def segment(size: int) -> tuple[SegmentHandle, Watched]:
     data = encode_segment(blocks(size))
-    return SegmentHandle.of("shared/s", data, GROUPS), Watched(data)
+    return SegmentHandle.of("shared/1-4-0-s", data, GROUPS), Watched(data)
 
 
 def restored(handle: SegmentHandle, store: Watched, groups: range) -> list[GroupBlock]:
@@ -99,10 +99,18 @@ def test_a_small_segment_is_read_at_once() -> None:
 @given(st.randoms(use_true_random=False), st.lists(st.integers(0, 100), max_size=6))
 def test_any_parts_in_any_order(rng: random.Random, places: list[int]) -> None:
     data = random.Random(1).randbytes(3 * PIECE + 5)
-    read = VerifiedParts(SegmentHandle.of("shared/s", data, GROUPS), Watched(data))
+    read = VerifiedParts(SegmentHandle.of("shared/1-4-0-s", data, GROUPS), Watched(data))
     for place in places:
         start, size = len(data) * place // 100, rng.randrange(2 * PIECE)
         assert read(start, size) == data[start : start + size]
+
+
+@pytest.mark.parametrize("size", [100, PIECE])
+def test_no_bytes_are_nothing_to_verify(size: int) -> None:
+    handle, store = segment(size)
+    read = VerifiedParts(handle, store)
+    for start in (0, 1, PIECE, handle.size):
+        assert read(start, 0) == b""
 
 
 @pytest.mark.parametrize("size", [100, PIECE])
@@ -112,9 +120,9 @@ def test_one_flipped_bit_is_found_by_whoever_reads_it(size: int) -> None:
         changed = bytearray(store.data)
         changed[place] ^= 1
         altered = Watched(bytes(changed))
-        with pytest.raises(CorruptCheckpointError, match="shared/s was altered"):
+        with pytest.raises(CorruptCheckpointError, match="shared/1-4-0-s was altered"):
             restored(handle, altered, GROUPS)
-        with pytest.raises(CorruptCheckpointError, match="shared/s was altered"):
+        with pytest.raises(CorruptCheckpointError, match="shared/1-4-0-s was altered"):
             handle.verify(altered.data)
 
 
@@ -133,8 +141,8 @@ def test_it_does_not_matter_in_which_parts_a_segment_was_written(sizes: list[int
     ends = list(itertools.accumulate(sizes, initial=0))
     parts = [data[start:end] for start, end in itertools.pairwise(ends)]
     whole = b"".join(parts)
-    handle = SegmentHandle.of("shared/s", parts, GROUPS)
-    assert handle == SegmentHandle.of("shared/s", whole, GROUPS)
+    handle = SegmentHandle.of("shared/1-4-0-s", parts, GROUPS)
+    assert handle == SegmentHandle.of("shared/1-4-0-s", whole, GROUPS)
     handle.verify(whole)
 
 
@@ -164,10 +172,10 @@ def test_stores_read_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [100, PIECE])
 def test_a_segment_is_known_again(size: int, tmp_path: Path) -> None:
     store = CheckpointStore(str(tmp_path), "job")
-    handle = write_segment(store, "s", blocks(size), GROUPS, None)
+    handle = write_segment(store, "1-4-0-s", blocks(size), GROUPS, None)
     data = encode_segment(blocks(size))
     states = [("one", "value"), ("two", "value")]
-    assert handle == SegmentHandle.of("shared/s", data, GROUPS, states)
+    assert handle == SegmentHandle.of("shared/1-4-0-s", data, GROUPS, states)
     assert store.read_whole(handle) == data
     with pytest.raises(StorageError, match="exists"):
-        write_segment(store, "s", blocks(size), GROUPS, None)
+        write_segment(store, "1-4-0-s", blocks(size), GROUPS, None)

@@ -568,7 +568,7 @@ def test_a_job_goes_on_after_a_checkpoint_that_could_not_be_written(cluster, sto
     )
     assert first == first_again, "the declined one is not built upon"
     [block] = decode_segment(store.read_segment(delta.path), range(128))
-    assert decode_entries(block.payload)[:2] == ([3], ["two"])
+    assert decode_entries(block.payload, block.schema)[:2] == ([3], ["two"])
 
 
 def chain_lengths(cluster, store, **settings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import pytest
@@ -398,10 +399,10 @@ def test_what_is_no_channel_state_is_refused(damage):
 
 def test_the_manifest_names_the_segments_and_holds_no_records():
     handle = SegmentHandle.of(
-        "shared/x", encode_in_flight(DATA), range(-1, 0), [("a", "in flight")]
+        "shared/1-4-0-x", encode_in_flight(DATA), range(-1, 0), [("a", "in flight")]
     )
     snapshot = SubtaskSnapshot(False, in_flight=(handle,))
-    assert SubtaskSnapshot.from_json(snapshot.to_json()) == snapshot
+    assert SubtaskSnapshot.from_json(json.loads(json.dumps(snapshot.to_json()))) == snapshot
     assert snapshot.segments() == [handle]
     assert SubtaskCheckpoint.of(snapshot).in_flight_size == handle.size
     assert "in_flight" not in SubtaskSnapshot(False).to_json()
@@ -488,7 +489,7 @@ def program(parallelism=2, keyed=True, more=False):
 def checkpoint_of(graph, in_flight):
     """A checkpoint of the program, with records under way or not."""
     names = [(name, "in flight") for name in edge_names(graph.job).values()]
-    handle = SegmentHandle.of("shared/x", b"", range(-1, 0), names)
+    handle = SegmentHandle.of("shared/1-4-0-x", b"", range(-1, 0), names)
     vertices = {
         vertex.uid: VertexSnapshot(
             vertex.name,
@@ -511,7 +512,7 @@ def checkpoint_of(graph, in_flight):
 def test_an_unaligned_checkpoint_fits_the_program_that_made_it():
     saved = checkpoint_of(program(), in_flight=True)
     assert check_fits(program().job, saved, ignore_unclaimed=False) == []
-    moved = saved.with_paths({"shared/x": "elsewhere/x"})
+    moved = saved.with_paths({"shared/1-4-0-x": "elsewhere/x"})
     assert {handle.path for handle in moved.segments()} == {"elsewhere/x"}
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.checkpoint.segment_names import FOLDER
+from penstock.checkpoint.checked import flag, listed, number, text
+from penstock.checkpoint.references import checked_path
+from penstock.checkpoint.segment_names import FOLDER, is_database_file, is_segment_name
 from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.errors import CorruptCheckpointError
@@ -63,9 +65,24 @@ class SegmentHandle:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SegmentHandle:
-        states = tuple((name, kind) for name, kind in value["states"])
-        pieces = tuple(value.get("pieces", ()))
-        return SegmentHandle(**{**value, "states": states, "pieces": pieces})
+        """ValueError, or TypeError, for what no manifest of ours can have."""
+        database, file = text(value.get("database", "")), text(value.get("file", ""))
+        if database and not is_segment_name(database):
+            raise ValueError(f"it refers to {database!r}, which is no database")
+        if file and not is_database_file(file):
+            raise ValueError(f"it refers to {file!r}, which is no file of a database")
+        return SegmentHandle(
+            checked_path(text(value["path"])),
+            number(value["size"], least=0),
+            text(value["sha256"]),
+            number(value["first_group"]),
+            number(value["last_group"]),
+            tuple((text(name), text(kind)) for name, kind in listed(value["states"])),
+            tuple(map(text, listed(value.get("pieces", [])))),
+            database,
+            file,
+            number(value.get("entries_size", 0), least=0),
+        )
 
     @property
     def foreign(self) -> bool:
@@ -132,8 +149,8 @@ class OperatorSnapshot:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> OperatorSnapshot:
-        segments = tuple(SegmentHandle.from_json(handle) for handle in value["segments"])
-        return OperatorSnapshot(segments, tuple(plain.decode(value["splits"])))
+        segments = tuple(SegmentHandle.from_json(handle) for handle in listed(value["segments"]))
+        return OperatorSnapshot(segments, tuple(plain.decode(listed(value["splits"]))))
 
 
 @dataclass(frozen=True)
@@ -180,8 +197,7 @@ class SubtaskSnapshot:
             uid: OperatorSnapshot.from_json(operator)
             for uid, operator in value["operators"].items()
         }
-        clocks = tuple(plain.decode(value["clocks"]))
-        in_flight = tuple(SegmentHandle.from_json(h) for h in value.get("in_flight", ()))
-        return SubtaskSnapshot(
-            value["finished"], value["watermark"], operators, clocks=clocks, in_flight=in_flight
-        )
+        clocks = tuple(plain.decode(listed(value["clocks"])))
+        in_flight = tuple(SegmentHandle.from_json(h) for h in listed(value.get("in_flight", [])))
+        finished, watermark = flag(value["finished"]), number(value["watermark"])
+        return SubtaskSnapshot(finished, watermark, operators, clocks=clocks, in_flight=in_flight)

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from penstock.checkpoint.checked import listed, mapped, number, text
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.references import check_savepoint
 from penstock.checkpoint.sealed import seal, unseal
 from penstock.common import plain
+from penstock.common.config_options import parse_job_id
+from penstock.common.keys import MAX_PARALLELISM_LIMIT
 from penstock.common.plain import Plain
+from penstock.errors import CorruptCheckpointError
 
 
 @dataclass(frozen=True)
@@ -115,27 +121,42 @@ def encode_tombstone(checkpoint: int) -> bytes:
 def decode_metadata(data: bytes, path: str) -> CheckpointMetadata | None:
     """The checkpoint, or None for a tombstone; CorruptCheckpointError for anything damaged."""
     content = unseal(data, path)
-    if content.get("abandoned"):
-        return None
-    vertices = {
-        uid: VertexSnapshot(
-            vertex["name"],
-            vertex["parallelism"],
-            vertex["max_parallelism"],
-            tuple(SubtaskSnapshot.from_json(subtask) for subtask in vertex["subtasks"]),
-            vertex["operators"],
-        )
-        for uid, vertex in content["vertices"].items()
-    }
+    try:
+        return None if content.get("abandoned") else _metadata(content)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptCheckpointError(
+            f"{path} was altered, or Penstock did not write it: {_reason(error)}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _metadata(content: Mapping[str, Any]) -> CheckpointMetadata:
     committables = plain.decode(content["committables"])
-    return CheckpointMetadata(
-        content["job_id"],
-        content["checkpoint"],
-        content["attempt"],
-        content["timestamp"],
-        vertices,
-        plain.decode(content["enumerators"]),
-        {uid: tuple(values) for uid, values in committables.items()},
-        content["generation"],
-        content["restored_from"],
+    restored_from = content["restored_from"]
+    metadata = CheckpointMetadata(
+        parse_job_id(text(content["job_id"])),
+        number(content["checkpoint"], least=0),
+        number(content["attempt"], least=0),
+        number(content["timestamp"]),
+        {uid: _vertex(vertex) for uid, vertex in content["vertices"].items()},
+        mapped(plain.decode(content["enumerators"])),
+        {uid: tuple(listed(values)) for uid, values in mapped(committables).items()},
+        number(content["generation"], least=0),
+        None if restored_from is None else text(restored_from),
+    )
+    foreign = (handle.path for handle in metadata.segments() if handle.foreign)
+    check_savepoint(metadata.job_id, foreign)
+    return metadata
+
+
+def _vertex(vertex: Mapping[str, Any]) -> VertexSnapshot:
+    return VertexSnapshot(
+        text(vertex["name"]),
+        number(vertex["parallelism"], least=1, most=MAX_PARALLELISM_LIMIT),
+        number(vertex["max_parallelism"], least=1, most=MAX_PARALLELISM_LIMIT),
+        tuple(map(SubtaskSnapshot.from_json, listed(vertex["subtasks"]))),
+        {uid: text(name) for uid, name in vertex["operators"].items()},
     )

@@ -48,6 +48,9 @@ class VerifiedParts:
 
     def __call__(self, start: int, size: int) -> bytes:
         end = min(start + size, self._handle.size)
+        if start >= end:
+            # No piece has these bytes, so there is nothing to verify.
+            return b""
         if not self._start <= start <= end <= self._start + len(self._kept):
             self._keep(start, end)
         return self._kept[start - self._start : end - self._start]

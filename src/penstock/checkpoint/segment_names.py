@@ -34,6 +34,9 @@ _NAME = re.compile(
     r"(\d+)-(\d+)-(\d+)-(channels-of-\d+|[^-./]+)(?:-([^/]+?))?" + _UNFINISHED, re.ASCII
 )
 _COPY = re.compile(r"(\d+)-(\d+)-from-([^/]+?)" + _UNFINISHED, re.ASCII)
+_PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)
+"""All names of segments are of these characters: none means anything to a file system."""
+_DATABASE_FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.sst", re.ASCII)
 _MERGED = "merged"
 _LOGGED = "log-"
 
@@ -122,6 +125,20 @@ class CopyName:
 def written_for(uid: str, subtask: int) -> str:
     """A name in a savepoint that no subtask wrote: never the same twice."""
     return f"{subtask}-{_digest(uid)}-{uuid.uuid4().hex[:12]}"
+
+
+def is_segment_name(text: str) -> bool:
+    """Whether a segment can be called that, by this version or by an earlier one.
+
+    Looser than `parse`: a checkpoint that is refused for the name of a file is a checkpoint lost,
+    and a plain name leads nowhere else.
+    """
+    return _PLAIN.fullmatch(text) is not None
+
+
+def is_database_file(text: str) -> bool:
+    """Whether a file of a database can be called that in the database's folder."""
+    return _DATABASE_FILE.fullmatch(text) is not None
 
 
 def path_of(name: str | SegmentName | CopyName) -> str:

@@ -49,11 +49,15 @@ def ls(path: str) -> int:
 @click.option("--state", "name", required=True, help="The name of the state.")
 @click.option("--key", help="The key, as JSON or as plain text; without it the first entries.")
 @click.option("--limit", default=20, show_default=True, help="Without a key: so many entries.")
-def get(path: str, uid: str, name: str, key: str | None, limit: int) -> int:
+@click.option(
+    "--trust", is_flag=True, help="Unpickle what is pickled, which runs code that is in it."
+)
+def get(path: str, uid: str, name: str, key: str | None, limit: int, trust: bool) -> int:
     """Show what is in PATH for a key of a state.
 
     A key is read as JSON (42, "a", ["a", 1] for a tuple) and as plain text; where that does not
-    find it, keys are compared with it by how they look.
+    find it, keys are compared with it by how they look. Of what is pickled only type and size are
+    shown, unless you trust whoever wrote it.
     """
     from penstock.cli.state_text import text_of
     from penstock.inspection.catalog import Catalog
@@ -61,7 +65,7 @@ def get(path: str, uid: str, name: str, key: str | None, limit: int) -> int:
 
     catalog = Catalog.open(path)
     info = catalog.operator(uid).state(name)
-    lookup = Lookup(catalog, uid, info)
+    lookup = Lookup(catalog, uid, info, trust)
     if key is not None:
         click.echo(text_of(info, lookup.find(key)))
         return 0

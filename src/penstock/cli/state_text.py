@@ -9,10 +9,13 @@ from typing import Any
 from penstock.common.types import Row
 from penstock.inspection.catalog import StateInfo
 from penstock.inspection.shapes import WINDOW_KINDS, shape_of
+from penstock.state.pickled import Pickled
 
 
 def text_of(state: StateInfo, stored: Any, indent: str = "") -> str:
     """What a state holds for one key: a line, or lines with `indent` in front and a break first."""
+    if isinstance(stored, Pickled):
+        return repr(stored)
     shown = shape_of(state.kind, state.type_info).show(stored)
     kind = state.kind.removeprefix("expiring ")
     expires = kind != state.kind

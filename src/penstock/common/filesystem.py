@@ -262,6 +262,15 @@ def filesystem_for(uri: str) -> tuple[FileSystem, str]:
     return open_filesystem(scheme, authority), path.rstrip("/")
 
 
+def keeps_checkpoints(uri: str) -> bool:
+    """Whether `uri` is a whole path, in a file system in which checkpoints can be."""
+    if "://" not in uri:
+        return uri.startswith("/")
+    from penstock.common.fsspec_filesystem import CREATES
+
+    return urlsplit(uri).scheme in {*_SCHEMES, *CREATES} - {""}
+
+
 def _missing(action: str, path: str) -> StorageError:
     return StorageError(f"cannot {action} {path}: there is no such file")
 

@@ -19,6 +19,9 @@ from penstock.errors import ConfigurationError, StorageError
 _CONDITIONAL_PUT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 """Where `pipe_file(mode="create")` is one request that the server refuses if the name is taken."""
 
+CREATES = _CONDITIONAL_PUT | {"webhdfs"}
+"""Where a file can be created only if there is none."""
+
 _HDFS = frozenset({"hdfs", "arrow_hdfs"})
 """Clients that overwrite whatever is there."""
 

@@ -27,6 +27,7 @@ from penstock.common.types import Row
 from penstock.errors import UnsupportedKeyError
 
 DEFAULT_MAX_PARALLELISM = 128
+MAX_PARALLELISM_LIMIT = 32768
 
 NO_GROUP = -1
 """In the place of a key group, for state that belongs to a subtask as a whole and to no key."""

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 
 from penstock.common.filesystem import FileSystem
 from penstock.common.plain import Plain
+from penstock.connectors.file_committables import is_below, renamed_parts
 from penstock.connectors.sink import Committer
 from penstock.errors import ProgramError, SinkError, StorageError
 
@@ -146,6 +147,7 @@ class CompactingCommitter(Committer):
         """The plans since the last commit began."""
 
     def commit(self, committables: list[Plain]) -> None:
+        committables = renamed_parts(self._fs, self._directory, committables)
         self._recent = set()
         plans = self._plans()
         merged = {path for plan in plans for path in plan.inputs}
@@ -283,7 +285,11 @@ class CompactingCommitter(Committer):
         found = {f"{self._directory}/{name}" for name in self._own(_PLAN)}
         for path in sorted(found - set(self._known)):
             content = json.loads(self._fs.read(path))
-            self._known[path] = _Plan(path, tuple(content["inputs"]), content["to"])
+            plan = _Plan(path, tuple(content["inputs"]), content["to"])
+            for named in (*plan.inputs, plan.final):
+                if not is_below(self._directory, named):
+                    raise SinkError(f"{path} says to merge {named}, which is not below its folder")
+            self._known[path] = plan
         self._known = {path: plan for path, plan in self._known.items() if path in found}
         return list(self._known.values())
 

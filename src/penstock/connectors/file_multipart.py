@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from penstock.common.plain import Plain
+from penstock.connectors.file_committables import check_uploaded
 from penstock.connectors.file_parts import PartStream, is_unfinished
 from penstock.connectors.s3_uploads import Uploads
 from penstock.connectors.sink import Committer
@@ -127,6 +128,7 @@ class MultipartCommitter(Committer):
         self._last_attempt = last_attempt
 
     def commit(self, committables: list[Plain]) -> None:
+        check_uploaded(self._uploads.shown(""), committables)
         # Each is a request or two, and a checkpoint may have many.
         with ThreadPoolExecutor(_COMMITTERS, "penstock-commit") as threads:
             for _ in threads.map(self._complete, committables):

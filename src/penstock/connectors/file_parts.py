@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from penstock.common.filesystem import AppendStream, FileSystem, filesystem_for
 from penstock.common.fsspec_filesystem import FsspecFileSystem
 from penstock.common.plain import Plain
+from penstock.connectors.file_committables import SUFFIX
 from penstock.errors import ConfigurationError
 
-SUFFIX = ".inprogress"
 _WHOLE = ("gs", "gcs", "az", "abfs", "abfss", "webhdfs")
 """Where the server renames or copies, and the file is there whole or not at all."""
 

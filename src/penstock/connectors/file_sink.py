@@ -24,6 +24,7 @@ from penstock.connectors.file_buckets import (
     BucketContext,
     checked_bucket,
 )
+from penstock.connectors.file_committables import SUFFIX, renamed_parts
 from penstock.connectors.file_compaction import (
     CompactingCommitter,
     FileCompactor,
@@ -31,7 +32,6 @@ from penstock.connectors.file_compaction import (
 )
 from penstock.connectors.file_multipart import MultipartCommitter, MultipartParts
 from penstock.connectors.file_parts import (
-    SUFFIX,
     PartStorage,
     PartStream,
     RenamedParts,
@@ -222,7 +222,7 @@ class _FileCommitter(Committer):
         self._last_attempt = last_attempt
 
     def commit(self, committables: list[Plain]) -> None:
-        for part in committables:
+        for part in renamed_parts(self._fs, self._directory, committables):
             path, final = part["from"], part["to"]
             try:
                 self._fs.rename(path, final)

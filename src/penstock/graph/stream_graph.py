@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from penstock.common.keys import MAX_PARALLELISM_LIMIT
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import DuplicateNameError, InvalidParallelismError, ProgramError
 from penstock.graph.operators import Operator, SinkOperator, SourceOperator
 from penstock.graph.partitioning import ForwardPartitioning, Partitioning, RebalancePartitioning
 
-MAX_PARALLELISM_LIMIT = 32768
 DEFAULT_SHARING_GROUP = "default"
 
 

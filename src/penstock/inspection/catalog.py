@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.savepoints import Snapshot, open_snapshot
 from penstock.common.typeinfo import TypeInformation
-from penstock.errors import StateError
+from penstock.errors import CorruptCheckpointError, StateError
 from penstock.jobmanager.matching import SavedOperator, saved_operators
 from penstock.state.migration import NoMigration, migration
 from penstock.state.schema import type_of
@@ -103,6 +103,11 @@ def _operator(snapshot: Snapshot, saved: SavedOperator) -> OperatorInfo:
         if handle.file:
             # What it holds is described by the segment that came before it.
             for state in handle.states:
+                if state not in found:
+                    raise CorruptCheckpointError(
+                        f"{handle.path} is said to hold {state[1]} state {state[0]!r}, of which "
+                        "its database knows nothing: the manifest was altered"
+                    )
                 kind, size, keyed = found[state]
                 found[state] = (kind, size + handle.size // len(handle.states), keyed)
             continue

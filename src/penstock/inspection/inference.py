@@ -10,13 +10,12 @@ import datetime
 import decimal
 from typing import Any
 
-from penstock.checkpoint.parts import keyed_files
 from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.inspection.catalog import Catalog, StateInfo, index_of
 from penstock.inspection.entries import decoded, parts_of
-from penstock.state.keyed_parts import keyed_parts
+from penstock.state.segments import GroupBlock
 
 _TYPES: dict[type, TypeInformation] = {
     str: Types.STRING(),
@@ -41,7 +40,7 @@ def inferred(value: Any) -> TypeInformation:
     return _TYPES.get(type(value), Types.PICKLED_BYTE_ARRAY())
 
 
-def key_type(catalog: Catalog, uid: str, state: StateInfo) -> TypeInformation:
+def key_type(catalog: Catalog, uid: str, state: StateInfo, trust: bool) -> TypeInformation:
     """The type of the first key there is; only its block is read."""
     store = catalog.snapshot.store
     for part in catalog.saved(uid).parts:
@@ -49,14 +48,14 @@ def key_type(catalog: Catalog, uid: str, state: StateInfo) -> TypeInformation:
             for place in () if handle.file else index_of(catalog.snapshot, handle)[1]:
                 if (place.state, place.kind) == (state.name, state.kind):
                     payload = store.read_part(handle.path, place.start, place.size)
-                    keys, _, _ = decoded(state.name, payload)
+                    what = (place.state, place.kind, place.group)
+                    keys, _, _ = decoded(GroupBlock(*what, [payload], place.schema), trust)
                     if keys:
                         return inferred(keys[0])
     # Nothing upon the files of databases yet.
-    for held in parts_of(catalog, uid, state):
-        for keyed in keyed_parts(keyed_files(held.handles, store, held.groups)):
-            for block in keyed.blocks(held.groups, state.name):
-                keys, _, _ = decoded(state.name, block.payload)
-                if keys:
-                    return inferred(keys[0])
+    for held in parts_of(catalog, uid, state, trust):
+        for block in held.blocks():
+            keys, _, _ = decoded(block, trust)
+            if keys:
+                return inferred(keys[0])
     return Types.PICKLED_BYTE_ARRAY()

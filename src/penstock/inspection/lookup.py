@@ -23,12 +23,12 @@ _NAMED = 10
 
 
 class Lookup:
-    """The entries of a state."""
+    """The entries of a state. Only with `trust` it unpickles what is pickled."""
 
-    def __init__(self, catalog: Catalog, uid: str, state: StateInfo) -> None:
+    def __init__(self, catalog: Catalog, uid: str, state: StateInfo, trust: bool = False) -> None:
         self._uid = uid
         self._state = state
-        self._parts = parts_of(catalog, uid, state)
+        self._parts = parts_of(catalog, uid, state, trust)
         self._max_parallelism = catalog.operator(uid).max_parallelism
 
     def entries(self) -> Iterator[tuple[Any, Any]]:

@@ -131,7 +131,7 @@ class BroadcastBackend:
 
     def restore(self, block: GroupBlock) -> None:
         """Take over a state; one that is not declared, now or later, is left behind."""
-        keys, values, _ = decode_entries(block.payload)
+        keys, values, _ = decode_entries(block.payload, block.schema)
         entries = dict(zip(keys, values, strict=True))
         target = self._entries if block.state in self._entries else self._left_behind
         target[block.state] = entries

@@ -1,7 +1,8 @@
 """Columns: many values of one declared type as bytes, compact and made at the speed of C.
 
 A column says itself what it holds, by a letter at its front, so reading one needs no declaration.
-Writing follows the declared type; values of types that nobody declared are pickled.
+Writing follows the declared type; values of types that nobody declared are pickled. To unpickle is
+to run what the bytes say, so whoever reads decides what is done with a pickled column.
 
 >>> from penstock.common.typeinfo import Types
 >>> numbers = encode_column(Types.LIST(Types.LONG()), [[1, 2], [], [3, None]])
@@ -282,12 +283,23 @@ _WRITERS: dict[type, Writer] = {
 # --- reading ----------------------------------------------------------------------------------
 
 
+Unpickle = Callable[[bytes], list[Any]]
+"""Makes values of a pickled column, or refuses to."""
+
+
+def unpickled(data: bytes) -> list[Any]:
+    """The values of a pickled column, made again."""
+    return kept.loads(data)  # type: ignore[no-any-return]
+
+
 class ColumnReader:
     """Reads columns one after another, from verified bytes."""
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    def __init__(self, data: bytes, position: int = 0, unpickle: Unpickle = unpickled) -> None:
         self._data = data
         self.position = position
+        self.unpickle = unpickle
+        """For the columns that are read from now on."""
 
     def column(self, count: int) -> list[Any]:
         """The next column, of `count` values."""
@@ -363,7 +375,7 @@ class ColumnReader:
         return rows
 
     def _pickled(self, letter: bytes, count: int) -> list[Any]:
-        return kept.loads(self._sized())  # type: ignore[no-any-return]
+        return self.unpickle(self._sized())
 
 
 def _pieces(whole: Any, lengths: list[int]) -> list[Any]:

@@ -124,6 +124,6 @@ def _merge(blocks: list[GroupBlock], keep_removed: bool) -> GroupBlock | None:
     newest = blocks[-1]
     if len(blocks) == 1 and (keep_removed or not has_removals(newest.payload)):
         return newest
-    payloads = [block.payload for block in blocks]
-    payload = merge_entries(type_of(newest.schema), payloads, keep_removed=keep_removed)
+    versions = [(block.payload, block.schema) for block in blocks]
+    payload = merge_entries(type_of(newest.schema), versions, keep_removed=keep_removed)
     return None if payload is None else replace(newest, parts=[payload])

@@ -11,13 +11,14 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import shorten
-from penstock.errors import StateError
-from penstock.state.columns import ColumnReader, Parts, write_column
-from penstock.state.schema import PICKLED
+from penstock.errors import CorruptCheckpointError, StateError
+from penstock.state.columns import ColumnReader, Parts, Unpickle, unpickled, write_column
+from penstock.state.schema import PICKLED, Schema, needs_pickle, type_of
 
 _COUNTS = struct.Struct("<II")
 _KEY_TYPES: dict[type, TypeInformation] = {
@@ -53,12 +54,32 @@ def only_type(values: Iterable[Any]) -> type | None:
     return types.pop() if len(types) == 1 else None
 
 
-def decode_entries(payload: bytes) -> tuple[list[Any], list[Any], list[Any]]:
-    """The keys, their values, and the keys that were removed."""
+def decode_entries(
+    payload: bytes, schema: Schema, unpickle: Unpickle = unpickled
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """The keys, their values, and the keys that were removed.
+
+    CorruptCheckpointError if values are pickled and those of their type, `schema`, never are.
+    """
     removed, kept = _COUNTS.unpack_from(payload)
-    reader = ColumnReader(payload, _COUNTS.size)
+    reader = ColumnReader(payload, _COUNTS.size, unpickle)
     gone, keys = reader.column(removed), reader.column(kept)
+    if not needs_pickle(schema):
+        reader.unpickle = _Refusal(schema)
     return keys, reader.column(kept), gone
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """What is done with a pickled column of values whose type needs no pickle: nothing."""
+
+    schema: Schema
+
+    def __call__(self, data: bytes) -> list[Any]:
+        raise CorruptCheckpointError(
+            f"values of the type {type_of(self.schema)} are pickled, which Penstock never does: "
+            "the state was altered, and is not unpickled"
+        )
 
 
 def has_removals(payload: bytes) -> bool:
@@ -68,7 +89,7 @@ def has_removals(payload: bytes) -> bool:
 
 
 def merge_entries(
-    kind: TypeInformation, payloads: Iterable[bytes], *, keep_removed: bool = False
+    kind: TypeInformation, blocks: Iterable[tuple[bytes, Schema]], *, keep_removed: bool = False
 ) -> bytes | None:
     """Blocks of one state and key group, oldest first, as one; None if nothing is left.
 
@@ -76,8 +97,8 @@ def merge_entries(
     """
     entries: dict[Any, Any] = {}
     gone: dict[Any, None] = {}
-    for payload in payloads:
-        keys, values, removed = decode_entries(payload)
+    for payload, schema in blocks:
+        keys, values, removed = decode_entries(payload, schema)
         entries.update(zip(keys, values, strict=True))
         for key in removed:
             entries.pop(key, None)

@@ -94,7 +94,7 @@ class HashMapBackend:
         for block in blocks:
             table = self.table(block.state, block.kind)
             migrate = self._declared.restored(block.state, type_of(block.schema), table)
-            keys, values, removed = decode_entries(block.payload)
+            keys, values, removed = decode_entries(block.payload, block.schema)
             if migrate is not None:
                 values = list(map(migrate, values))
             table.entries.update(zip(keys, values, strict=True))

@@ -149,7 +149,7 @@ class OperatorStateBackend(OperatorStateStore):
         # A subtask that had finished left nothing behind, so a part may be missing.
         parts: list[list[Any]] = [[] for _ in range(found[0][0].parallelism)]
         for origin, block in found:
-            parts[origin.subtask] = decode_entries(block.payload)[1]
+            parts[origin.subtask] = decode_entries(block.payload, block.schema)[1]
         if kind == UNION:
             elements = union(parts)
         else:

@@ -174,7 +174,7 @@ class RocksDBBackend:
                 continue
             table = self.table(block.state, block.kind)
             migrate = self._declared.restored(block.state, type_of(block.schema), table)
-            keys, values, removed = decode_entries(block.payload)
+            keys, values, removed = decode_entries(block.payload, block.schema)
             if migrate is not None:
                 values = list(map(migrate, values))
             self._tables[block.state][1].restore(keys, values, removed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.inspection.catalog import Catalog, OperatorInfo, StateInfo
-from penstock.inspection.entries import StatePart, parts_of
+from penstock.inspection.entries import StatePart, check_plain, parts_of
 from penstock.inspection.inference import key_type as inferred_key_type
 from penstock.inspection.shapes import shape_of
 from penstock.spark.frames import current_session, frame_of
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class SavepointReader:
     """A savepoint or a retained checkpoint, to look into.
 
-    CheckpointError if there is none at `path`, a folder or the `_metadata` in it.
+    CheckpointError if there is none at `path`, a folder or the `_metadata` in it. To unpickle what
+    is pickled runs whatever it says; with `trust=False` it is a StateError instead.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, trust: bool = True) -> None:
         self._catalog = Catalog.open(path)
+        self._trust = trust
 
     @property
     def path(self) -> str:
@@ -54,11 +56,13 @@ class SavepointReader:
         wrote it. StateError if there is no such operator or state: it lists what there is.
         """
         info = self._catalog.operator(uid).state(name)
+        if not self._trust:
+            check_plain(info)
         shape = shape_of(info.kind, info.type_info, value_type)
-        parts = parts_of(self._catalog, uid, info)
+        parts = parts_of(self._catalog, uid, info, self._trust)
         key = Types.LONG()
         if info.keyed or info.kind == BROADCAST:
-            key = key_type or inferred_key_type(self._catalog, uid, info)
+            key = key_type or inferred_key_type(self._catalog, uid, info, self._trust)
         if info.keyed:
             columns = [("key", key), ("value", shape.type_info)]
         elif info.kind == BROADCAST:

@@ -7,12 +7,16 @@ by its number (`pg_xact_status`), so committing again is harmless and a loss is 
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 from penstock.common.plain import Plain
 from penstock.connectors.jdbc.database import Database, need_psycopg
 from penstock.connectors.sink import Committer
 from penstock.errors import LostOutputError, SinkError
+
+_SAFE = re.compile(r"[^'\0]*")
+"""What leaves a text in quotes as one."""
 
 
 def owner_of(prefix: str, uid: str) -> str:
@@ -26,6 +30,15 @@ def session_of(owner: str) -> str:
     return f"penstock {hashlib.sha256(owner.encode()).hexdigest()[:24]}"
 
 
+def _check(name: Plain) -> None:
+    """SinkError unless it can be a name of ours: it becomes part of a statement."""
+    if type(name) is not str or not name.startswith("penstock:") or not _SAFE.fullmatch(name):
+        raise SinkError(
+            f"a checkpoint covers the prepared transaction {name!r:.300}, which is no name that a "
+            "sink gives: the checkpoint was altered"
+        )
+
+
 class PostgresCommitter(Committer):
     """The committer of an exactly-once sink."""
 
@@ -34,6 +47,8 @@ class PostgresCommitter(Committer):
         self._owner = owner
 
     def commit(self, committables: list[Plain]) -> None:
+        for committable in committables:
+            _check(committable["transaction"])
         with self._connection() as connection:
             prepared = self._prepared(connection, committables)
             for number, committable in enumerate(committables):
