@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from kafka_parts import exactly_once, read_all, values
 from patience import PATIENCE, until
-from sink_parts import begun, open_writer, put
+from sink_parts import begun, committer, open_writer, put
 
 from penstock.connectors.kafka.coordinator import Coordinators
 from penstock.connectors.kafka.transactions import lease_of
@@ -134,6 +134,25 @@ def test_commits_follow_the_coordinator(cluster: KafkaCluster, topic: Topic) -> 
     until(lambda: values(read_all(cluster, name)) == ["a", "b"], "b")
     writer.close()
     end.close()
+
+
+def test_recovery_settles_transactions_though_their_coordinator_has_died(
+    cluster: KafkaCluster, topic: Topic
+) -> None:
+    name = topic()
+    built = exactly_once(cluster, name, name)
+    end, writer = begun(built)
+    put(writer, "not covered")
+    [beyond] = writer.prepare_commit()()
+    end.close()
+    coordinator(cluster, beyond["id"]).kill()
+    heir = committer(built)
+    heir.abort_others([])
+    with pytest.raises(SinkError, match="is not open any more"):
+        heir.commit([beyond])
+    assert read_all(cluster, name) == []
+    writer.close()
+    heir.close()
 
 
 def test_writers_follow_the_leader(cluster: KafkaCluster, topic: Topic) -> None:
