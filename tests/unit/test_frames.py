@@ -119,6 +119,7 @@ SAMPLES = [
     messages.Failed(1, 0, UserFunctionError("m", "t", FailureOrigin("Map", 0, 1))),
     messages.Stopped(1, 0),
     messages.SubtaskMetrics(1, 2, 3, 4, 5, 6, 7),
+    messages.Starting("restoring 'Count' (1/2)", 5, 9),
     messages.Heartbeat(1, 0, 9, {(0, 0, 1): 5}, {(0, 1, 0): 4}, {}, 2),
     messages.Prepare(1, b"public", b"secret"),
     messages.Deploy(

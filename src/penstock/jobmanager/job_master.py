@@ -67,6 +67,7 @@ class JobMaster:
         self._rescale = LiveRescale(environment, self._checkpoints, self)
         self._phase = Phase.CREATED
         self._deadline: int | None = None
+        self._start_by: int | None = None
         self._number = job.attempts_before
         self._failures = 0
         self._restarts = job.restart.begin(environment.chance)
@@ -133,6 +134,7 @@ class JobMaster:
             seen.strangers(),
             self._checkpoints.history(),
             dict(seen.reports),
+            seen.starting() if self._phase is Phase.STARTING else {},
         )
 
     # --- launching ----------------------------------------------------------------------------
@@ -209,7 +211,14 @@ class JobMaster:
             self,
         )
         self._enter(Phase.STARTING, self.job.timeouts.registration)
+        limit = self.job.timeouts.start
+        self._start_by = None if limit is None else self._clock.monotonic_ms() + limit
         self._current.prepare(*self._environment.new_keys())
+
+    def _put_off(self) -> None:
+        """A slot is busy with starting: how long that takes is not ours to say."""
+        later = self._clock.monotonic_ms() + self.job.timeouts.registration
+        self._deadline = later if self._start_by is None else min(later, self._start_by)
 
     def attempt_runs(self) -> None:
         """Every slot runs its part of the current attempt."""
@@ -246,6 +255,8 @@ class JobMaster:
             self._attempt.handle(message)
 
     def _heartbeat(self, message: Heartbeat) -> None:
+        if self._phase is Phase.STARTING and message.starting is not None:
+            self._put_off()
         lost = self._observations.heartbeat(message, self._clock.monotonic_ms())
         if lost is not None and self._phase is Phase.RUNNING:
             self._fail(
@@ -448,7 +459,17 @@ class JobMaster:
             )
             self._fail(lost, slot_lost=True)
         elif self._phase is Phase.STARTING:
-            self._fail(SlotLostError("a slot did not start its part of the job"), slot_lost=True)
+            self._fail(SlotLostError(self._not_started()), slot_lost=True)
+
+    def _not_started(self) -> str:
+        if self._start_by is None or self._clock.monotonic_ms() < self._start_by:
+            return "a slot did not start its part of the job"
+        busy = [f"slot {slot}: {s}" for slot, s in sorted(self._observations.starting().items())]
+        limit = (self.job.timeouts.start or 0) / 1000
+        return (
+            f"the job did not start within {limit:g} s, which is penstock.start.timeout; "
+            + "; ".join(busy or ["no slot says why"])
+        )
 
     # --- small things -------------------------------------------------------------------------
 

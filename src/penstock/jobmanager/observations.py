@@ -18,6 +18,7 @@ from penstock.network.messages import (
     AtEnd,
     Channel,
     Heartbeat,
+    Starting,
     SubtaskMetrics,
     SubtaskReport,
 )
@@ -94,6 +95,11 @@ class Observations:
             for beat in self._liveness.latest().values()
             for subtask, metrics in beat.metrics.items()
         }
+
+    def starting(self) -> dict[int, Starting]:
+        """What slots that do not run yet are busy with."""
+        beats = self._liveness.latest().items()
+        return {slot: beat.starting for slot, beat in beats if beat.starting is not None}
 
     def strangers(self) -> int:
         """How many connections slots have refused."""

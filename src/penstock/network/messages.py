@@ -162,6 +162,22 @@ def credits_of(channel: Channel) -> Channel:
 
 
 @dataclass(frozen=True)
+class Starting:
+    """What a slot that does not run yet is busy with, and how much of its state it has read."""
+
+    what: str
+    read: int
+    """Bytes."""
+    size: int
+    """Bytes of all files that it reads; of some of them it may need only parts."""
+
+    def __str__(self) -> str:
+        if not self.size:
+            return self.what
+        return f"{self.what}, {self.read / 1e6:,.1f} of {self.size / 1e6:,.1f} MB read"
+
+
+@dataclass(frozen=True)
 class Heartbeat:
     """The slot's process is alive, and how far its channels have come.
 
@@ -177,6 +193,8 @@ class Heartbeat:
     metrics: Mapping[Subtask, SubtaskMetrics] = field(default_factory=dict)
     strangers: int = 0
     reports: Mapping[Subtask, SubtaskReport] = field(default_factory=dict)
+    starting: Starting | None = None
+    """While the slot restores state or opens functions."""
 
 
 # --- to a slot --------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from penstock.runtime.ports import LocalPort, RemotePort
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.restored_channels import restore_channels
 from penstock.runtime.segment_chain import ChainSettings
+from penstock.runtime.startup import CountedSegments, Startup
 from penstock.runtime.subtask import Subtask
 from penstock.runtime.subtask_parts import SubtaskParts
 
@@ -71,9 +72,14 @@ def build_slot(
     environment: SlotEnvironment,
     release_remote: Callable[[ChannelId], None],
     fail: Callable[[BaseException], None],
+    startup: Startup | None = None,
 ) -> BuiltSlot:
-    """Build every subtask of `slot`, its state restored and its functions open."""
-    builder = _Builder(graph, job_id, slot, deploy, environment, release_remote)
+    """Build every subtask of `slot`, its state restored and its functions open.
+
+    `startup` learns how far that is.
+    """
+    startup = startup or Startup(deploy.restored.values(), lambda: None)
+    builder = _Builder(graph, job_id, slot, deploy, environment, release_remote, startup)
     return builder.build(fail)
 
 
@@ -86,6 +92,7 @@ class _Builder:
         deploy: Deploy,
         environment: SlotEnvironment,
         release_remote: Callable[[ChannelId], None],
+        startup: Startup,
     ) -> None:
         self._graph = graph
         self._job_id = job_id
@@ -93,6 +100,7 @@ class _Builder:
         self._deploy = deploy
         self._environment = environment
         self._release_remote = release_remote
+        self._startup = startup
         self._store: SegmentStore | None = deploy.store
         if deploy.store is not None and deploy.store.in_memory:
             self._store = CarriedSegments(deploy.segments)
@@ -161,7 +169,9 @@ class _Builder:
         own: OwnBatch | None = None
         if snapshot.in_flight:
             assert self._store is not None, "what is restored was stored"
-            own = restore_channels(self._graph, subtask, gate, snapshot.in_flight, self._store)
+            self._startup.restores(f"what was under way to {self._shown(vertex.head, subtask)}")
+            store = CountedSegments(self._store, self._startup)
+            own = restore_channels(self._graph, subtask, gate, snapshot.in_flight, store)
         parts = SubtaskParts(
             subtask,
             list(operators.values()),
@@ -225,7 +235,9 @@ class _Builder:
             self._opened.append(operator)
             if node.uid in snapshot.operators:
                 assert self._store is not None, "what is restored was stored"
-                operator.restore(snapshot.operators[node.uid], self._store)
+                self._startup.restores(self._shown(node, subtask))
+                store = CountedSegments(self._store, self._startup)
+                operator.restore(snapshot.operators[node.uid], store)
             if isinstance(operator, RuntimeFunction):
                 operator.times.watermark = snapshot.watermark
         info = self._info(vertex.head, subtask)
@@ -237,6 +249,7 @@ class _Builder:
 
     def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
         origin = FailureOrigin(node.name, subtask.index, node.parallelism)
+        self._startup.opens(self._shown(node, subtask))
         try:
             opener()
         except IncompatibleStateError as error:
@@ -249,6 +262,10 @@ class _Builder:
         except Exception as error:
             user_tb = user_frames(error.__traceback__) or error.__traceback__
             raise user_error(error, user_tb, origin) from None
+
+    @staticmethod
+    def _shown(node: StreamNode, subtask: SubtaskId) -> str:
+        return f"{node.name!r} ({subtask.index + 1}/{node.parallelism})"
 
     def _info(self, node: StreamNode, subtask: SubtaskId) -> SubtaskInfo:
         return SubtaskInfo(

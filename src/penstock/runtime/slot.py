@@ -32,6 +32,7 @@ from penstock.runtime.accounting import Activity
 from penstock.runtime.build import BuiltSlot, build_slot
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import explain
+from penstock.runtime.startup import Startup
 from penstock.runtime.subtask import Subtask
 
 
@@ -45,6 +46,7 @@ class Slot:
         slot: int,
         deploy: Deploy,
         environment: SlotEnvironment,
+        startup: Startup | None = None,
     ) -> None:
         self.slot = slot
         self.attempt = deploy.attempt
@@ -61,7 +63,7 @@ class Slot:
         self._credited: dict[ChannelId, int] = {}
         self._graph = graph
         self._built: BuiltSlot = build_slot(
-            graph, job_id, slot, deploy, environment, self._release_remote, self.fail
+            graph, job_id, slot, deploy, environment, self._release_remote, self.fail, startup
         )
         self.subtasks: dict[SubtaskId, Subtask] = {task.id: task for task in self._built.subtasks}
         self._circle = list(self.subtasks.values())

@@ -30,6 +30,7 @@ from penstock.network.messages import (
 from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
 from penstock.runtime.failure import explain
 from penstock.runtime.slot import Slot
+from penstock.runtime.startup import Startup
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class SlotHost:
         self._transport: HostTransport | None = None
         self._attempt = 0
         self._stopping = False
+        self._startup: Startup | None = None
         self.slot: Slot | None = None
         self.left = False
         """Told to go: the process ends."""
@@ -138,11 +140,14 @@ class SlotHost:
                 environment.wake,
                 environment.calls,
             )
-            self.slot = Slot(graph, identity.job_id, identity.slot, message, inside)
+            self._startup = Startup(message.restored.values(), self._beat)
+            self.slot = Slot(graph, identity.job_id, identity.slot, message, inside, self._startup)
         except Exception as error:
             failure = explain(error, None, identity.slot, 1, False)
             environment.tell(Failed(self._attempt, identity.slot, failure))
             return
+        finally:
+            self._startup = None
         environment.tell(Running(self._attempt, identity.slot))
 
     def _end_attempt(self) -> None:
@@ -187,10 +192,14 @@ class SlotHost:
             if self.slot is not None and not self._stopping:
                 self.slot.fail(error)
 
+    def _beat(self) -> None:
+        self._environment.tell(self.heartbeat())
+
     def heartbeat(self) -> Heartbeat:
-        slot, transport = self.slot, self._transport
+        slot, transport, startup = self.slot, self._transport, self._startup
         if slot is None or self._stopping:
-            return Heartbeat(self._attempt, self._identity.slot, 0)
+            starting = startup.seen() if startup is not None else None
+            return Heartbeat(self._attempt, self._identity.slot, 0, starting=starting)
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
 
 
