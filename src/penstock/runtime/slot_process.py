@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+from typing import Any
 
 from penstock.common.clock import SystemClock
 from penstock.common.mailbox import Mailbox
@@ -12,8 +13,10 @@ from penstock.common.payload import SlotPayload
 from penstock.common.thread_calls import ThreadCalls
 from penstock.common.thread_io import ThreadIo
 from penstock.network.control import ControlClient
+from penstock.network.messages import Deploy, Prepare
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
+from penstock.runtime import collector
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
 
 _LONGEST_SLEEP_MS = 1000
@@ -60,21 +63,30 @@ class SlotProcess:
         timeout_ms = payload.heartbeat_timeout_ms
         self._control.start(self._host.heartbeat, payload.heartbeat_interval_ms, timeout_ms)
         self._host.register()
-        thresholds = _calm_collector()
+        thresholds = collector.calm()
         try:
             while not self._host.left:
                 for message in self._control.received():
-                    self._host.handle(message)
+                    self._handle(message)
                 self._mailbox.run()
                 if not self._host.turn():
                     self._sleep()
         finally:
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
+            collector.back_to(thresholds)
             self._control.close()
             self._io.close()
             self._calls.close()
             self._wakeup.close()
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, Prepare):
+            # What is left of the attempt before may be collected now.
+            gc.unfreeze()
+        if isinstance(message, Deploy):
+            with collector.quiet():
+                self._host.handle(message)
+        else:
+            self._host.handle(message)
 
     def _sleep(self) -> None:
         wakeup = self._host.next_wakeup_ms()
@@ -86,15 +98,3 @@ class SlotProcess:
             self._host.wait(transport, timeout)
         elif not self._host.left:
             self._wakeup.sleep(timeout)
-
-
-def _calm_collector() -> tuple[int, int, int]:
-    """Let the cyclic collector run less often; the thresholds as they were.
-
-    Batches keep thousands of young objects alive for a moment, which makes it scan again and
-    again for cycles that records do not have.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    return thresholds
