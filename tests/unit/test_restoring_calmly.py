@@ -9,10 +9,24 @@ from typing import Any
 import pytest
 
 from penstock import kept
-from penstock.common import Instant
+from penstock.common import Configuration, Instant
+from penstock.datastream.functions import MapFunction
 from penstock.runtime import collector
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
+from penstock.testing import local_environment
+
+
+class FailOnce(MapFunction):
+    """Raises in the first attempt."""
+
+    backends: list[HashMapBackend] = []
+
+    def map(self, value: int) -> int:
+        if value == 90 and len(self.backends) == 1:
+            raise RuntimeError("out of luck")
+        return value
+
 
 LARGE = [{"number": n, "text": f"text {n}", "at": Instant(n, 0)} for n in range(100_000)]
 
@@ -80,4 +94,26 @@ def test_state_goes_with_its_attempt_and_not_when_the_collector_comes_by() -> No
     backend.table("values", "value").entries.update({n: Watched() for n in range(10)})
     assert Watched.alive == 10
     backend.close()
+    backend.forget()
     assert Watched.alive == 0
+
+
+def test_the_next_attempt_in_a_process_begins_without_the_state_of_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left: list[int] = []
+    make = HashMapBackend.__init__
+    made = FailOnce.backends = []
+
+    def noted(self: HashMapBackend, *args: Any) -> None:
+        left.append(sum(len(t.entries) for each in made for t in each._tables.values()))
+        made.append(self)
+        make(self, *args)
+
+    monkeypatch.setattr(HashMapBackend, "__init__", noted)
+    settings = {"restart-strategy.type": "fixed-delay"}
+    with local_environment(configuration=Configuration.from_dict(settings)) as env:
+        numbers = env.from_collection(range(100))
+        numbers.key_by(lambda n: n).reduce(lambda a, b: a + b).map(FailOnce()).print()
+        env.execute()
+    assert len(made) == 2 and left == [0, 0]

@@ -16,6 +16,7 @@ from typing import Protocol
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.handles import OWN, SegmentHandle
 from penstock.checkpoint.lineage import lineage
+from penstock.checkpoint.listing import Listing
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
     decode_metadata,
@@ -28,6 +29,15 @@ from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, St
 
 MEMORY = "memory://jobmanager"
 """The directory of checkpoints that live in the JobMaster's memory, and end with it."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a file of a checkpoint is not what was written, or not there.
+
+    Storage that does not answer is no damage.
+    """
+    missing = isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError)
+    return missing or isinstance(error, CorruptCheckpointError)
 
 
 class SegmentStore(Protocol):
@@ -171,16 +181,25 @@ class CheckpointStore:
             return True
         return metadata is not None and metadata.generation == self.generation
 
-    def newest(self) -> tuple[CheckpointMetadata | None, list[str]]:
-        """The newest checkpoint that counts and is whole, and a line for each damaged newer one.
+    def newest(
+        self, struck: Mapping[int, str] | None = None
+    ) -> tuple[CheckpointMetadata | None, list[str]]:
+        """The newest checkpoint that counts and is all there, and a line for each newer one.
+
+        Segments are listed, not read: that each is there, in its size. Whether it is what was
+        written is seen by whoever reads it. `struck` says which checkpoints were found to be
+        damaged, and why.
 
         CheckpointFormatError if a newer version of Penstock wrote one: an older checkpoint would
         repeat what that one has committed.
         """
         manifests, problems = self._manifests()
+        problems = {**(struck or {}), **problems}
+        manifests = {c: found for c, found in manifests.items() if c not in problems}
         passed_over: list[str] = []
+        listing = Listing(self._segment)
         for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
-            problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
+            problem = problems.get(checkpoint) or listing.lack(manifests[checkpoint].segments())
             if problem is None:
                 return manifests[checkpoint], passed_over
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
@@ -216,7 +235,7 @@ class CheckpointStore:
         return manifests, problems
 
     def _damage(self, metadata: CheckpointMetadata) -> str | None:
-        """What is wrong with its segments. All are read before anything is restored."""
+        """What is wrong with its segments, all of which are read."""
         try:
             for handle in metadata.segments():
                 self.read_whole(handle)
@@ -231,7 +250,7 @@ class CheckpointStore:
         try:
             data = self.read_segment(handle.path)
         except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if is_damage(error):
                 raise CorruptCheckpointError(f"{handle.path} is missing") from error
             raise
         handle.verify(data)

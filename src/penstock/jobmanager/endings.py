@@ -51,7 +51,8 @@ def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Excepti
         # All output is out; a slot that was given up may have begun files since.
         checkpoints.commits.abort_others({})
     else:
-        newest, _ = settle_output(job, checkpoints.commits, checkpoints.undecided)
+        undecided, struck = checkpoints.undecided, checkpoints.struck
+        newest = settle_output(job, checkpoints.commits, undecided, struck)
     if job.store is None:
         return
     if not kept(job, final):

@@ -5,10 +5,11 @@ All of this is slow (storage, sinks' servers) and runs off the JobMaster's threa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SubtaskSnapshot
-from penstock.checkpoint.imports import import_checkpoint
+from penstock.checkpoint.imports import Each, import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.common.plain import Plain
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
@@ -31,14 +32,22 @@ class StartPoint:
     enumerators: dict[int, SplitEnumerator]
     notes: list[str]
     references: frozenset[str]
+    metadata: CheckpointMetadata | None = None
+    """The checkpoint; None at a first start."""
 
 
 def find_start(
-    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
+    job: Job, undecided: list[int], had_checkpoint: bool, struck: Mapping[int, str], each: Each
 ) -> StartPoint:
-    """Settle all output, and say where the next attempt begins."""
-    imported = _import(job)
-    metadata, notes = settle_output(job, commits, undecided, had_checkpoint)
+    """Say where the next attempt begins. `struck` has the checkpoints that are damaged, and why.
+
+    Segments of a savepoint that the job begins with are copied by `each`.
+
+    Nothing is committed or aborted: whether the state is what was written is seen by the slots,
+    and only then it is certain that this is the checkpoint.
+    """
+    imported = _import(job, struck, each)
+    metadata, notes = _choose(job, undecided, had_checkpoint, struck)
     notes = imported + notes
     return StartPoint(
         metadata.checkpoint if metadata is not None else 0,
@@ -46,22 +55,63 @@ def find_start(
         _enumerators(job.graph.job, metadata),
         notes,
         metadata.segment_paths() if metadata is not None else frozenset(),
+        metadata,
     )
 
 
 def settle_output(
-    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool = False
-) -> tuple[CheckpointMetadata | None, list[str]]:
-    """Decide what is undecided; what the newest checkpoint covers becomes visible, all else never.
+    job: Job, commits: Commits, undecided: list[int], struck: Mapping[int, str]
+) -> CheckpointMetadata | None:
+    """Nothing runs any more: what the newest checkpoint covers becomes visible, all else never.
 
-    The checkpoint, and a line for each damaged one that was passed over.
+    The checkpoint.
+    """
+    metadata, _ = _choose(job, undecided, False, struck)
+    settle_start(job, commits, metadata)
+    return metadata
+
+
+def settle_start(job: Job, commits: Commits, metadata: CheckpointMetadata | None) -> None:
+    """What the checkpoint covers becomes visible, and all else never.
+
+    SupersededError if another driver has taken the job over.
+    """
+    if job.store is not None:
+        job.store.check_current()
+    covered = commits.known(metadata.committables) if metadata is not None else {}
+    # First the output that the checkpoint covers, then nothing else may ever become visible.
+    commits.commit(covered)
+    commits.abort_others(covered)
+
+
+def confirmed_damage(job: Job, start: StartPoint, path: str) -> str | None:
+    """What is wrong with the file of a checkpoint that a slot says is damaged; None if nothing is.
+
+    StorageError if the storage does not answer, which is no damage.
+    """
+    assert job.store is not None and start.metadata is not None
+    handles = [handle for handle in start.metadata.segments() if handle.path == path]
+    try:
+        for handle in handles:
+            job.store.read_whole(handle)
+    except CorruptCheckpointError as error:
+        return str(error)
+    return None
+
+
+def _choose(
+    job: Job, undecided: list[int], had_checkpoint: bool, struck: Mapping[int, str]
+) -> tuple[CheckpointMetadata | None, list[str]]:
+    """Decide what is undecided; the newest checkpoint that can be used, and a line for each newer.
+
+    Files are listed, not read.
     """
     metadata: CheckpointMetadata | None = None
     notes: list[str] = []
     if job.store is not None:
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
-        metadata, notes = job.store.newest()
+        metadata, notes = job.store.newest(struck)
         unclaimed: list[str] = []
         if metadata is not None:
             unclaimed = check_fits(job.graph.job, metadata, job.ignore_unclaimed)
@@ -78,20 +128,16 @@ def settle_output(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
             )
         notes += unclaimed
-    covered = commits.known(metadata.committables) if metadata is not None else {}
-    # First the output that the checkpoint covers, then nothing else may ever become visible.
-    commits.commit(covered)
-    commits.abort_others(covered)
     return metadata, notes
 
 
-def _import(job: Job) -> list[str]:
+def _import(job: Job, struck: Mapping[int, str], each: Each) -> list[str]:
     """Take over the checkpoint that the job is to begin with, unless it has one of its own."""
     if job.store is None or job.restore_path is None:
         return []
-    own, damaged = job.store.newest()
+    own, damaged = job.store.newest(struck)
     if own is None and not damaged:
-        import_checkpoint(job.store, job.restore_path, job.claim)
+        import_checkpoint(job.store, job.restore_path, job.claim, each)
         return []
     if own is not None and own.restored_from == job.restore_path:
         return []

@@ -43,8 +43,26 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """Every state of the slot is restored, and was what the checkpoint had; nothing is open yet."""
+
+    attempt: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A file of the checkpoint is not what was written, as the slot sees it."""
+
+    attempt: int
+    slot: int
+    path: str
+    error: BaseException
+
+
+@dataclass(frozen=True)
 class Running:
-    """Every function of the slot is open and every state restored."""
+    """Every function of the slot is open."""
 
     attempt: int
     slot: int
@@ -211,7 +229,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Deploy:
-    """Run your part of the program.
+    """Restore the state of your part of the program, and say so.
 
     `store` is the CheckpointStore, None without checkpoints; `restored` holds a SubtaskSnapshot
     per subtask of the slot, or nothing at a first start; `segments` is what those refer to where
@@ -226,6 +244,13 @@ class Deploy:
     peers: Mapping[int, str]
     checkpoint: int = 0
     """The checkpoint that the attempt goes on from; 0 at a first start."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Every slot has restored its state and all output is settled: open your functions and run."""
+
+    attempt: int
 
 
 @dataclass(frozen=True)

@@ -145,3 +145,6 @@ class RuntimeKeyedFunction(RuntimeFunction):
             super().close()
         finally:
             self.state.close()
+
+    def forget(self) -> None:
+        self.state.forget()

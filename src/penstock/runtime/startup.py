@@ -27,6 +27,12 @@ class Startup:
         self._told = 0
         self._what = ""
         self._beat = beat
+        self.path = ""
+        """The file that was read last."""
+
+    def lets_go(self) -> None:
+        """What the attempt before had in memory goes first."""
+        self._what = "letting go of the state of the attempt before"
 
     def restores(self, operator: str) -> None:
         """The state of an operator is read from now on."""
@@ -36,6 +42,10 @@ class Startup:
         """The function of an operator is opened from now on."""
         self._what = f"opening {operator}"
 
+    def waits(self) -> None:
+        """Others have to do something now."""
+        self._what = ""
+
     def has_read(self, size: int) -> None:
         """So many bytes more of the state are here."""
         self._read += size
@@ -43,8 +53,10 @@ class Startup:
             self._told = self._read
             self._beat()
 
-    def seen(self) -> Starting:
-        """How far it is now."""
+    def seen(self) -> Starting | None:
+        """How far it is now; None while it waits."""
+        if not self._what:
+            return None
         return Starting(self._what, self._read, self._size)
 
 
@@ -59,9 +71,11 @@ class CountedSegments:
         return self._store.write_segment(name, *parts)
 
     def read_segment(self, path: str) -> bytes:
+        self._startup.path = path
         return self._counted(self._store.read_segment(path))
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
+        self._startup.path = path
         return self._counted(self._store.read_part(path, start, size))
 
     def _counted(self, data: bytes) -> bytes:

@@ -112,6 +112,9 @@ class HashMapBackend:
         return {}
 
     def close(self) -> None:
+        """Nothing is held outside of this object."""
+
+    def forget(self) -> None:
         # By hand: nobody knows when the collector would come to it, and then it would all be at
         # once, with every other thread waiting.
         for table in self._tables.values():
