@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import copyreg
 import functools
-import io
 import pickle
 from collections.abc import Callable
 from importlib import import_module
@@ -104,13 +103,20 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_LARGE = 1 << 20
+"""Making the objects of so many bytes takes some milliseconds."""
+
+
 def loads(data: bytes) -> Any:
-    """What was pickled, also by a version in which types had other names or places."""
+    """What was pickled, also by a version in which types had other names or places.
+
+    However much it is, other threads run meanwhile.
+    """
     try:
-        return pickle.loads(data)
+        return pickle.Unpickler(_Sliced(data)).load() if len(data) > _LARGE else pickle.loads(data)
     except (ImportError, AttributeError):
         # Only now: to look at each name costs time, and it is needed only where something moved.
-        return _Unpickler(io.BytesIO(data)).load()
+        return _Unpickler(_Sliced(data)).load()
 
 
 class _Unpickler(pickle.Unpickler):
@@ -122,3 +128,28 @@ class _Unpickler(pickle.Unpickler):
             return super().find_class(module, name)
         # What a name stands for, not the name: some former pickles need a class.
         return super().find_class(__name__, known).func
+
+
+class _Sliced:
+    """Bytes as a file. An unpickler reads a frame of 64 KiB, or one large object, at a time.
+
+    To read it calls this, which is Python; so the interpreter can let other threads run. From bytes
+    as they are all objects would be made in one go, and a heartbeat would wait for the last.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        start, self._position = self._position, self._position + size
+        return bytes(self._data[start : self._position])
+
+    def readline(self) -> bytes:
+        """Names stand in lines, in pickles before protocol 4."""
+        end, size = -1, 128
+        while end < 0 and size < 2 * len(self._data):
+            size *= 2
+            part = bytes(self._data[self._position : self._position + size])
+            end = part.find(b"\n")
+        return self.read(end + 1 if end >= 0 else len(part))

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from penstock.jobmanager import recovery
+from penstock.jobmanager import job_master, recovery
 from penstock.testing.scenarios import Scenario
 
 REMEMBERED = Path(__file__).with_name("remembered_seeds.json")
@@ -84,7 +84,7 @@ def _problem(look: Callable[[int], str | None], seed: int) -> str | None:
 
 
 def recovery_does_not_commit_again(patch: pytest.MonkeyPatch) -> None:
-    original = recovery.settle_output
+    original = recovery.settle_start
 
     class NoCommits:
         def __init__(self, commits: Any) -> None:
@@ -99,4 +99,5 @@ def recovery_does_not_commit_again(patch: pytest.MonkeyPatch) -> None:
     def settle(job: Any, commits: Any, *args: Any) -> Any:
         return original(job, NoCommits(commits), *args)
 
-    patch.setattr(recovery, "settle_output", settle)
+    patch.setattr(recovery, "settle_start", settle)
+    patch.setattr(job_master, "settle_start", settle)

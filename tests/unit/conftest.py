@@ -149,6 +149,8 @@ class Cluster:
             )
             for slot in range(self.graph.slots)
         ]
+        for slot in self.slots:
+            slot.open()
 
     def _environment(self, slot):
         return SlotEnvironment(

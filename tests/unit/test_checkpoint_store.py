@@ -30,6 +30,10 @@ class Flaky(MemoryFileSystem):
         self._ask(path)
         return super().read(path)
 
+    def sizes(self, directory):
+        self._ask(directory)
+        return super().sizes(directory)
+
     def exists(self, path):
         self._ask(path)
         return super().exists(path)
@@ -144,14 +148,35 @@ def test_damaged_ones_are_passed_over_and_told(store, memory):
     store.complete(metadata(4, segment(store, "d")))
     memory.files[METADATA.format(4)] = memory.files[METADATA.format(4)][:-5]
     del memory.files["/base/job-1/shared/c"]
-    memory.files["/base/job-1/shared/b"] = b"stale"
+    memory.files["/base/job-1/shared/b"] = b"torn"
     newest, told = store.newest()
     assert newest.checkpoint == 1
     assert told == [
         f"checkpoint 4 cannot be used: {METADATA.format(4)} is cut short or not a checkpoint",
         "checkpoint 3 cannot be used: shared/c is missing",
-        "checkpoint 2 cannot be used: shared/b was altered: its checksum does not match",
+        "checkpoint 2 cannot be used: shared/b has 4 bytes, 5 were written: it is cut short",
     ]
+
+
+def test_no_segment_is_read_to_find_the_newest(store, memory):
+    store.complete(metadata(1, segment(store, "a")))
+    store.complete(metadata(2, segment(store, "a2"), segment(store, "b")))
+    memory.silent.add("shared/b")
+    assert store.newest()[0].checkpoint == 2
+
+
+def test_one_that_was_found_to_be_damaged_is_passed_over(store):
+    for checkpoint in (1, 2, 3):
+        store.complete(metadata(checkpoint, segment(store, f"s{checkpoint}")))
+    newest, told = store.newest({2: "shared/s2 was altered", 3: "shared/s3 was altered"})
+    assert newest.checkpoint == 1
+    assert told == [
+        "checkpoint 3 cannot be used: shared/s3 was altered",
+        "checkpoint 2 cannot be used: shared/s2 was altered",
+    ]
+    store.complete(metadata(4, segment(store, "s4")))
+    newest, told = store.newest({2: "shared/s2 was altered", 3: "shared/s3 was altered"})
+    assert (newest.checkpoint, told) == (4, [])
 
 
 def test_when_all_are_damaged_there_is_none(store, memory):
@@ -161,7 +186,7 @@ def test_when_all_are_damaged_there_is_none(store, memory):
     assert newest is None and len(told) == 1
 
 
-@pytest.mark.parametrize("silent", ["chk-2/_metadata", "shared/b"])
+@pytest.mark.parametrize("silent", ["chk-2/_metadata", "job-1/shared"])
 def test_storage_that_does_not_answer_is_not_passed_over(store, memory, silent):
     """An older checkpoint would repeat what the newer one has committed."""
     store.complete(metadata(1, segment(store, "a")))

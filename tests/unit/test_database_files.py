@@ -499,12 +499,12 @@ def test_what_cannot_be_read_says_why(make, monkeypatch):
         with pytest.raises(StateError, match=r"pip install \"penstock\[rocksdb\]\""):
             list(part.blocks(range(MOST)))
 
-    def full(self: Any, data: bytes) -> int:
+    def full(self: Any, mode: str) -> int:
         raise OSError(28, "No space left on device")
 
     second = make()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
+        patch.setattr(Path, "open", full)
         with pytest.raises(StorageError, match=r"No space left.*localdir says where"):
             second.restore(handles)
     assert list(second.folder.iterdir()) == []

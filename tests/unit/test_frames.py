@@ -14,7 +14,13 @@ from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, Subtask
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.metrics import MetricReading
 from penstock.common.settings import RuntimeSettings
-from penstock.errors import ChannelBrokenError, FailureOrigin, RecordError, UserFunctionError
+from penstock.errors import (
+    ChannelBrokenError,
+    CorruptCheckpointError,
+    FailureOrigin,
+    RecordError,
+    UserFunctionError,
+)
 from penstock.network import frames, messages
 from penstock.network.elements import END_OF_INPUT, Barrier, EndOfInput, Watermark
 from penstock.network.frames import (
@@ -108,6 +114,8 @@ SNAPSHOT = SubtaskSnapshot(
 SAMPLES = [
     messages.Register(1, 0, "host", 4711),
     messages.Prepared(1, 0, "tcp://host:1"),
+    messages.Restored(1, 0),
+    messages.Damaged(1, 0, "shared/s", CorruptCheckpointError("shared/s was altered")),
     messages.Running(1, 0),
     messages.Acknowledge(1, (0, 1), 7, SNAPSHOT, {"shared/a": b"x"}),
     messages.Decline(1, (0, 1), 7, "no space"),
@@ -118,6 +126,7 @@ SAMPLES = [
     messages.Failed(1, 0, UserFunctionError("m", "t", FailureOrigin("Map", 0, 1))),
     messages.Stopped(1, 0),
     messages.SubtaskMetrics(1, 2, 3, 4, 5, 6, 7),
+    messages.Starting("restoring 'Count' (1/2)", 5, 9),
     messages.Heartbeat(1, 0, {}, 2),
     messages.Prepare(1, b"public", b"secret"),
     messages.Deploy(
@@ -128,6 +137,7 @@ SAMPLES = [
         segments={"shared/s": b"state"},
         peers={1: "a"},
     ),
+    messages.Go(1),
     messages.Trigger(1, 7, 6),
     messages.Complete(1, 7),
     messages.Abort(1, 7),
@@ -151,7 +161,7 @@ def test_every_message_has_a_sample_here():
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
 def test_every_message_is_frozen_and_picklable(message):
     back = pickle.loads(pickle.dumps(message))
-    if isinstance(message, messages.Failed):
+    if isinstance(message, messages.Failed | messages.Damaged):
         assert str(back.error) == str(message.error)
     else:
         assert back == message

@@ -19,7 +19,7 @@ from penstock.graph.execution_graph import SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.watermarks import standing
-from penstock.network.messages import SubtaskMetrics, SubtaskReport
+from penstock.network.messages import Starting, SubtaskMetrics, SubtaskReport
 
 
 @pytest.fixture
@@ -71,6 +71,15 @@ def test_after_a_restart_the_counters_begin_anew(graph):
 def test_nothing_known_is_nothing_divided(graph):
     rates = vertex_rates(graph, picture(), picture(), 1.0)
     assert [(rate.records_in, rate.busy) for rate in rates] == [(0, 0), (0, 0)]
+
+
+def test_what_is_restored_is_told_of_the_slot_that_has_most_to_do(graph):
+    starting = {
+        0: Starting("restoring 'a' (1/2)", 900_000_000, 1_000_000_000),
+        1: Starting("restoring 'a' (2/2)", 512_000_000, 1_000_000_000),
+    }
+    text = live.line("job", [], picture(starting=starting))
+    assert "slot 1 is restoring 'a' (2/2), 512.0 of 1,000.0 MB read" in text
 
 
 def shown_text(graph, mode, terminal, monkeypatch, **changes):

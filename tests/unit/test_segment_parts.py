@@ -13,11 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.checkpoint.handles import PIECE, SegmentHandle
+from penstock.checkpoint import parts
+from penstock.checkpoint.handles import PIECE, OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.parts import VerifiedParts
 from penstock.checkpoint.store import CarriedSegments, CheckpointStore
 from penstock.errors import CorruptCheckpointError, StorageError
+from penstock.network.messages import Starting
 from penstock.runtime.segment_writing import write_segment
+from penstock.runtime.startup import CountedSegments, Startup
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment, read_blocks
 from penstock.state.segments import read_index as index_of
 
@@ -87,6 +90,29 @@ def test_nothing_is_read_twice_by_the_subtask_that_has_it_all() -> None:
     handle, store = segment(PIECE)
     restored(handle, store, GROUPS)
     assert store.volume == len(store.data)
+
+
+@pytest.mark.parametrize("way", ["blocks", "file"])
+def test_one_large_block_is_read_in_chunks_and_each_is_told(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "CHUNK", PIECE)
+    data = encode_segment([GroupBlock("one", "value", 0, [random.Random(1).randbytes(40 * PIECE)])])
+    handle = SegmentHandle.of("shared/s", data, GROUPS)
+    snapshot = SubtaskSnapshot(False, operators={"uid": OperatorSnapshot((handle,))})
+    told: list[int] = []
+    startup = Startup([snapshot], lambda: told.append(startup.seen().read))
+    startup.restores("'count' (1/2)")
+    read = VerifiedParts(handle, CountedSegments(Watched(data), startup))
+    if way == "blocks":
+        assert list(read_blocks(read, index_of(read)[1], GROUPS)) == list(
+            decode_segment(data, GROUPS)
+        )
+    else:
+        assert b"".join(read.chunks()) == data
+    assert len(told) >= 10
+    assert told == sorted(set(told))
+    assert startup.seen() == Starting("restoring 'count' (1/2)", len(data), len(data))
 
 
 def test_a_small_segment_is_read_at_once() -> None:

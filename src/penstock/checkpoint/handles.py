@@ -92,13 +92,15 @@ class SegmentHandle:
     def verify(self, data: bytes) -> None:
         """CorruptCheckpointError unless `data` is what was written."""
         if len(data) != self.size:
-            raise CorruptCheckpointError(
-                f"{self.path} has {len(data)} bytes, {self.size} were written: it is cut short"
-            )
+            raise CorruptCheckpointError(self.cut_short(len(data)))
         if self.pieces:
             self.verify_pieces(0, data)
         elif _digest(data) != self.sha256:
             raise self._altered()
+
+    def cut_short(self, size: int) -> str:
+        """What is wrong with a file of another size."""
+        return f"{self.path} has {size} bytes, {self.size} were written: it is cut short"
 
     def verify_pieces(self, first: int, data: bytes) -> None:
         """CorruptCheckpointError unless `data` are whole pieces from `first` on, as written."""

@@ -1,21 +1,31 @@
 """Begin with a savepoint, or a checkpoint of another job or of another time: `-s PATH`.
 
 It is copied into the job's own directory, segments and all, and becomes its first checkpoint. So
-the job depends on nothing that it does not own, and whoever made the original may delete it.
+the job depends on nothing that it does not own, and whoever made the original may delete it. A
+segment is read, verified and written at once, and some of them beside each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.savepoints import dispose, open_snapshot, whole
 from penstock.checkpoint.segment_names import CopyName, name_in
 from penstock.checkpoint.store import CheckpointStore
 from penstock.errors import CheckpointError, CorruptCheckpointError, StorageError
 
+Copy = Callable[[SegmentHandle], str]
+Each = Callable[[Copy, Iterable[SegmentHandle]], Iterable[str]]
 
-def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) -> None:
+
+def import_checkpoint(
+    store: CheckpointStore, path: str, claim: bool = False, each: Each = map
+) -> None:
     """Copy the savepoint or checkpoint at `path` into `store`; with `claim` the original goes.
+
+    `each` calls a function with many arguments, as `map` does, and perhaps with some at a time.
 
     CorruptCheckpointError if it is damaged, saying which of its neighbours are whole;
     CheckpointError if there is none.
@@ -26,24 +36,30 @@ def import_checkpoint(store: CheckpointStore, path: str, claim: bool = False) ->
             "be the only ones; set execution.checkpointing.dir, or do not claim"
         )
     source = open_snapshot(path)
+    number = store.first_id()
+    handles = {handle.path: handle for handle in source.metadata.segments()}
+    names = {old: str(CopyName(store.generation, number, name_in(old))) for old in handles}
+
+    def copy(handle: SegmentHandle) -> str:
+        return store.import_segment(names[handle.path], source.store.read_whole(handle))
+
     try:
-        contents = {h.path: source.store.read_whole(h) for h in source.metadata.segments()}
+        paths = dict(zip(handles, each(copy, handles.values()), strict=True))
     except CorruptCheckpointError as error:
+        for name in names.values():
+            store.remove_segment(name)
         if source.checkpoint is None:
             raise CorruptCheckpointError(f"savepoint {path} cannot be used: {error}") from error
         raise CorruptCheckpointError(
             f"checkpoint {source.checkpoint} cannot be used: {error}; {whole(source.store)}"
         ) from error
-    number = store.first_id()
-    names = {old: CopyName(store.generation, number, name_in(old)) for old in contents}
-    paths = {old: store.import_segment(str(names[old]), data) for old, data in contents.items()}
-    copy = replace(
+    own = replace(
         source.metadata.with_paths(paths),
         job_id=store.job_id,
         checkpoint=number,
         restored_from=path,
     )
-    if not store.complete(copy, source.is_committed()):
+    if not store.complete(own, source.is_committed()):
         raise StorageError(f"{path} could not be taken over as checkpoint {number}: it is there")
     if claim:
         dispose(path)

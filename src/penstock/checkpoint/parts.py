@@ -12,6 +12,9 @@ from penstock.checkpoint.handles import PIECE, SegmentHandle
 from penstock.checkpoint.store import SegmentStore
 from penstock.errors import CorruptCheckpointError
 
+CHUNK = 16 * PIECE
+"""So many bytes are read at once at most: whoever waits can be told how far it is."""
+
 
 class VerifiedParts:
     """Called with a place and a size, gives the bytes there; CorruptCheckpointError if altered.
@@ -40,11 +43,13 @@ class VerifiedParts:
         """The key groups that may have entries in it."""
         return range(self._handle.first_group, self._handle.last_group + 1)
 
-    def whole(self) -> bytes:
-        """All of it, none of which is kept."""
-        data = self._store.read_segment(self._handle.path)
-        self._handle.verify(data)
-        return data
+    def chunks(self) -> Iterator[bytes]:
+        """All of it from front to back, none of which is kept."""
+        if not self._handle.pieces:
+            yield self._whole()
+            return
+        for start in range(0, self._handle.size, CHUNK):
+            yield self._pieces(start, min(start + CHUNK, self._handle.size))
 
     def __call__(self, start: int, size: int) -> bytes:
         end = min(start + size, self._handle.size)
@@ -59,9 +64,7 @@ class VerifiedParts:
         handle = self._handle
         if not handle.pieces:
             # A small one, or one that was written before there were pieces.
-            data = self._store.read_segment(handle.path)
-            handle.verify(data)
-            self._start, self._kept = 0, data
+            self._start, self._kept = 0, self._whole()
             return
         first, last = start // PIECE, -(-end // PIECE)
         read_from, known = first * PIECE, b""
@@ -69,11 +72,23 @@ class VerifiedParts:
             known = self._kept[read_from - self._start :]
         missing = read_from + len(known)
         stop = min(last * PIECE, handle.size)
-        data = self._store.read_part(handle.path, missing, stop - missing)
-        if len(data) < stop - missing:
+        begins = range(missing, stop, CHUNK)
+        chunks = [self._pieces(begin, min(begin + CHUNK, stop)) for begin in begins]
+        self._start, self._kept = read_from, b"".join([known, *chunks])
+
+    def _whole(self) -> bytes:
+        data = self._store.read_segment(self._handle.path)
+        self._handle.verify(data)
+        return data
+
+    def _pieces(self, start: int, stop: int) -> bytes:
+        """The pieces from `start`, where one begins, to `stop`, where one ends."""
+        handle = self._handle
+        data = self._store.read_part(handle.path, start, stop - start)
+        if len(data) < stop - start:
             raise CorruptCheckpointError(f"{handle.path} ends early: it is cut short")
-        handle.verify_pieces(missing // PIECE, data)
-        self._start, self._kept = read_from, known + data
+        handle.verify_pieces(start // PIECE, data)
+        return data
 
 
 def keyed_files(

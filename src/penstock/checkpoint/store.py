@@ -18,6 +18,7 @@ from penstock.checkpoint import commit_marks
 from penstock.checkpoint.generations import Generations
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.lineage import lineage
+from penstock.checkpoint.listing import Listing
 from penstock.checkpoint.metadata import (
     CheckpointMetadata,
     decode_metadata,
@@ -31,6 +32,15 @@ from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, St
 
 MEMORY = "memory://jobmanager"
 """The directory of checkpoints that live in the JobMaster's memory, and end with it."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a file of a checkpoint is not what was written, or not there.
+
+    Storage that does not answer is no damage.
+    """
+    missing = isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError)
+    return missing or isinstance(error, CorruptCheckpointError)
 
 
 class SegmentStore(Protocol):
@@ -180,8 +190,14 @@ class CheckpointStore:
         fs.delete(path)
         fs.create(path, encode_tombstone(checkpoint))
 
-    def newest(self, before: int | None = None) -> tuple[CheckpointMetadata | None, list[str]]:
-        """The newest checkpoint that counts and is whole, and a line for each damaged newer one.
+    def newest(
+        self, struck: Mapping[int, str] | None = None, before: int | None = None
+    ) -> tuple[CheckpointMetadata | None, list[str]]:
+        """The newest checkpoint that counts and is all there, and a line for each newer one.
+
+        Segments are listed, not read: that each is there, in its size. Whether it is what was
+        written is seen by whoever reads it. `struck` says which checkpoints were found to be
+        damaged, and why.
 
         Only those `before` a checkpoint, if one is named.
 
@@ -189,11 +205,14 @@ class CheckpointStore:
         repeat what that one has committed.
         """
         manifests, problems = self._manifests()
+        problems = {**(struck or {}), **problems}
+        manifests = {c: found for c, found in manifests.items() if c not in problems}
         passed_over: list[str] = []
+        listing = Listing(self._segment)
         for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
             if before is not None and checkpoint >= before:
                 continue
-            problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
+            problem = problems.get(checkpoint) or listing.lack(manifests[checkpoint].segments())
             if problem is None:
                 return manifests[checkpoint], passed_over
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
@@ -229,7 +248,7 @@ class CheckpointStore:
         return manifests, problems
 
     def _damage(self, metadata: CheckpointMetadata) -> str | None:
-        """What is wrong with its segments. All are read before anything is restored."""
+        """What is wrong with its segments, all of which are read."""
         try:
             for handle in metadata.segments():
                 self.read_whole(handle)
@@ -244,7 +263,7 @@ class CheckpointStore:
         try:
             data = self.read_segment(handle.path)
         except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if is_damage(error):
                 raise CorruptCheckpointError(f"{handle.path} is missing") from error
             raise
         handle.verify(data)

@@ -309,6 +309,9 @@ FAILURE_RATE_INTERVAL = Option(
 FAILURE_RATE_DELAY = Option("restart-strategy.failure-rate.delay", parse_duration_ms, 1_000)
 HEARTBEAT_TIMEOUT = Option("heartbeat.timeout", parse_duration_ms, 10_000)
 HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
+START_TIMEOUT: Option[int | None] = Option(
+    "penstock.start.timeout", parse_positive_duration_ms, None
+)
 CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
 PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
 PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())

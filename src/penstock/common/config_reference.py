@@ -114,6 +114,11 @@ MEANINGS = {
     "heartbeat.interval": Meaning(
         "How often a slot gives a sign of life",
     ),
+    "penstock.start.timeout": Meaning(
+        "How long slots may restore state and open functions before the attempt fails. When it "
+        "is not set: as long as that takes, while they give signs of life",
+        values="duration",
+    ),
     "penstock.errors.redact-records": Meaning(
         "Leave records out of error messages",
     ),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -67,6 +68,10 @@ class FileSystem(Protocol):
 
     def list(self, directory: str) -> list[str]:
         """The names in a directory, sorted; empty if there is none."""
+        ...
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        """The size of every file in a directory, by its name; empty if there is none."""
         ...
 
     def delete(self, path: str) -> None:
@@ -139,6 +144,17 @@ class LocalFileSystem:
             except FileNotFoundError:
                 return []
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        sizes = {}
+        with _storage_errors("list", directory):
+            for name in self.list(directory):
+                # One that was deleted since it was listed is not there.
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.stat(f"{directory}/{name}")
+                    if stat.S_ISREG(status.st_mode):
+                        sizes[name] = status.st_size
+        return sizes
+
     def delete(self, path: str) -> None:
         with _storage_errors("delete", path), contextlib.suppress(FileNotFoundError):
             if os.path.isdir(path):
@@ -207,6 +223,12 @@ class MemoryFileSystem:
         prefix = directory.rstrip("/") + "/"
         below = (path[len(prefix) :] for path in list(self.files) if path.startswith(prefix))
         return sorted({name.split("/", 1)[0] for name in below})
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        prefix = directory.rstrip("/") + "/"
+        files = [(path[len(prefix) :], path) for path in list(self.files)]
+        there = [(n, p) for n, p in files if p.startswith(prefix) and "/" not in n]
+        return {name: len(self.files[path]) for name, path in there}
 
     def delete(self, path: str) -> None:
         self.files.pop(path, None)

@@ -129,6 +129,15 @@ class FsspecFileSystem:
             names = {name.strip("/").removeprefix(whole).strip("/") for name in found}
             return sorted(name for name in names if name)
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        with self._errors("list", directory):
+            try:
+                found = self._fs.ls(self._root + directory, detail=True)
+            except FileNotFoundError:
+                return {}
+            files = (entry for entry in found if entry["type"] == "file")
+            return {entry["name"].rsplit("/", 1)[-1]: int(entry["size"]) for entry in files}
+
     def delete(self, path: str) -> None:
         with self._errors("delete", path), contextlib.suppress(FileNotFoundError):
             # On an object store there are no directories: an empty one is gone by itself.

@@ -59,6 +59,7 @@ def assemble(
         Timeouts(
             # Slots unpack what is shipped before they register.
             registration=300_000 if ships else 30_000,
+            start=options.START_TIMEOUT.read(values),
             heartbeat=options.HEARTBEAT_TIMEOUT.read(values),
             stop=3 * options.CANCELLATION_TIMEOUT.read(values),
         ),

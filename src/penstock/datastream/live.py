@@ -171,6 +171,10 @@ def _summary(progress: Progress) -> str:
     if progress.failed_checkpoints:
         parts.append(f"{progress.failed_checkpoints} failed")
     parts.append(f"{progress.restarts} restarts")
+    if progress.starting:
+        # The one that has most to do is the one to wait for.
+        slot, busy = max(progress.starting.items(), key=lambda item: item[1].size - item[1].read)
+        parts.append(f"slot {slot} is {busy}")
     late = late_records(progress.reports)
     if late:
         parts.append(f"{late:,} late records dropped")

@@ -1,6 +1,7 @@
 """One attempt of a job: its slots are prepared, told what to run, and then heard.
 
-    Prepare --all have an address--> Deploy --all run--> splits, results, checkpoints, ends
+    Prepare --all have an address--> Deploy --all restored, output settled--> Go --all run-->
+    splits, results, checkpoints, ends
 
 Whether the attempt still counts, and what follows when it fails, is for its owner to say: the
 JobMaster passes messages on for as long as it does.
@@ -28,11 +29,14 @@ from penstock.network.messages import (
     Acknowledge,
     AssignSplits,
     AtEnd,
+    Damaged,
     Decline,
     Emitted,
     Failed,
+    Go,
     Prepare,
     Prepared,
+    Restored,
     Running,
     SplitRequest,
 )
@@ -40,6 +44,14 @@ from penstock.network.messages import (
 
 class Owner(Protocol):
     """Who hears what becomes of an attempt."""
+
+    def attempt_restored(self) -> None:
+        """Every slot has restored its state, and waits to be told to go."""
+        ...
+
+    def damaged(self, path: str, error: BaseException) -> None:
+        """A slot says that a file of the checkpoint is damaged, by that error."""
+        ...
 
     def attempt_runs(self) -> None:
         """Every slot runs its part."""
@@ -80,6 +92,7 @@ class Attempt:
         self._credits = credits
         self._owner = owner
         self._addresses: dict[int, str] = {}
+        self._restoring: set[int] = set()
         self._sources = Sources(job.graph, number, start.enumerators, environment, self)
         self._subtasks = len(job.graph.subtasks())
         self._at_end: dict[SubtaskId, dict[str, tuple[Plain, ...]]] = {}
@@ -105,16 +118,29 @@ class Attempt:
 
     def prepare(self, public_key: bytes, secret_key: bytes) -> None:
         """Have every slot open its end of the network."""
-        self._slots.ask_all(Prepare(self.number, public_key, secret_key))
+        self._slots.tell_all(Prepare(self.number, public_key, secret_key))
 
     def _prepared(self, message: Prepared) -> None:
         self._addresses[message.slot] = message.address
         if len(self._addresses) == self._job.graph.slots:
+            self._restoring = set(self._addresses)
             carried = self._checkpoints.carried
             for slot, deploy in deployments(
                 self._job, self.number, self.start, self._addresses, carried
             ):
                 self._slots.tell(slot, deploy)
+
+    def _restored(self, message: Restored) -> None:
+        self._restoring.discard(message.slot)
+        if not self._restoring:
+            self._owner.attempt_restored()
+
+    def _damaged(self, message: Damaged) -> None:
+        self._owner.damaged(message.path, message.error)
+
+    def go(self) -> None:
+        """Have every slot open its functions and run."""
+        self._slots.ask_all(Go(self.number))
 
     def _running(self, message: Running) -> None:
         if self._slots.answered(message.slot):
@@ -170,6 +196,8 @@ class Attempt:
 
     _HANDLERS: dict[type, Callable[[Attempt, Any], None]] = {
         Prepared: _prepared,
+        Restored: _restored,
+        Damaged: _damaged,
         Running: _running,
         Failed: _failed,
         SplitRequest: _split_request,

@@ -95,6 +95,8 @@ class Checkpoints:
         self._completion = Completion(environment.io, attempt, self.committing, self)
         self.undecided: list[int] = []
         """Checkpoints that were under way when an attempt ended: they may exist or not."""
+        self.struck: dict[int, str] = {}
+        """Checkpoints that turned out to be damaged when slots read them, and how."""
         self.finishing = False
         """Whether the last checkpoint of the job is complete: what is left is to commit."""
         self.emitted = self._results.emitted

@@ -55,7 +55,8 @@ def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Excepti
         # All output is out; a slot that was given up may have begun files since.
         checkpoints.committing.abort_others({})
     else:
-        newest, _ = settle_output(job, checkpoints.committing, checkpoints.undecided)
+        undecided, struck = checkpoints.undecided, checkpoints.struck
+        newest = settle_output(job, checkpoints.committing, undecided, struck)
     if job.store is None:
         return
     if not kept(job, final):

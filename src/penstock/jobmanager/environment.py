@@ -10,6 +10,7 @@ from penstock.common.job_status import JobStatus
 from penstock.jobmanager.job import Job
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Io(Protocol):
@@ -19,6 +20,10 @@ class Io(Protocol):
         self, work: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
         """Call `done` on the JobMaster's thread with the result or the exception of `work`."""
+        ...
+
+    def each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Call `work` with each of the items, some at a time; to be called from inside of work."""
         ...
 
 

@@ -29,6 +29,9 @@ class Timeouts:
     """How long the JobMaster waits for what, in milliseconds."""
 
     registration: int = 30_000
+    """For slots to register; and to begin with what they were told to start."""
+    start: int | None = None
+    """For slots to restore state and open functions; None: as long as that takes."""
     heartbeat: int = 10_000
     stop: int = 3_000
     notice: int = 500

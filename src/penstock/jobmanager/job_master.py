@@ -4,9 +4,12 @@ It is a state machine in one thread. Everything it knows arrives as a call (a me
 the end of a launch, the result of slow work, the clock); everything it does goes out through its
 environment. So a simulation can drive it exactly as a cluster does.
 
-    launching --all slots registered--> starting --all running--> running --all at end--> ending
-        ^                                  ^  failure |   | failure
-        +---- relaunch (a slot is gone) ---+- in place+---+
+    launching --all slots registered--> recovering --a checkpoint is chosen--> restoring
+        --every slot has its state--> settling --output is committed or aborted--> starting
+        --all running--> running --all at end--> ending
+
+A failure leads back to recovering, in place, or to launching, when a slot is gone. When a slot
+finds the checkpoint damaged, and the driver does too, the next older one is taken.
 
 A change of parallelism is a relaunch too, from a checkpoint that was taken for it
 (`penstock.jobmanager.live_rescale`).
@@ -41,13 +44,23 @@ from penstock.jobmanager.manual_requests import Answer
 from penstock.jobmanager.observations import Observations
 from penstock.jobmanager.phases import Phase
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.recovery import StartPoint, find_start
+from penstock.jobmanager.recovery import (
+    StartPoint,
+    confirmed_damage,
+    find_start,
+    settle_start,
+)
 from penstock.jobmanager.savepoints import SavepointRequest
 from penstock.jobmanager.slots import Slots
 from penstock.jobmanager.sources import close_all
 from penstock.network.messages import EndAttempt, Heartbeat, Leave, Register, Stopped
 
 log = logging.getLogger(__name__)
+
+_STARTS = (Phase.RESTORING, Phase.STARTING)
+"""While slots restore or open: how long that takes is theirs to say."""
+_ATTEMPTS = (Phase.RESTORING, Phase.SETTLING, Phase.STARTING, Phase.RUNNING)
+"""While slots have been told what to run."""
 
 
 class JobMaster:
@@ -66,6 +79,7 @@ class JobMaster:
         self._rescale = LiveRescale(environment, self._checkpoints, self)
         self._phase = Phase.CREATED
         self._deadline: int | None = None
+        self._start_by: int | None = None
         self._number = job.attempts_before
         self._failures = 0
         self._restarts = job.restart.begin(environment.chance)
@@ -132,6 +146,7 @@ class JobMaster:
             seen.strangers(),
             self._checkpoints.history(),
             dict(seen.reports),
+            seen.starting() if self._phase in _STARTS else {},
         )
 
     # --- launching ----------------------------------------------------------------------------
@@ -174,6 +189,7 @@ class JobMaster:
         self._enter(Phase.RECOVERING, None)
         attempt, checkpoints = self._number, self._checkpoints
         undecided, had_checkpoint = list(checkpoints.undecided), checkpoints.confirmed > 0
+        struck, io = dict(checkpoints.struck), self._environment.io
 
         def done(start: StartPoint | None, error: Exception | None) -> None:
             if attempt != self._number or self._phase is not Phase.RECOVERING:
@@ -186,16 +202,13 @@ class JobMaster:
             else:
                 self._recovered(start)
 
-        self._environment.io.submit(
-            lambda: find_start(self.job, checkpoints.committing, undecided, had_checkpoint), done
+        io.submit(
+            lambda: find_start(self.job, undecided, had_checkpoint, struck, io.each),
+            done,
         )
 
     def _recovered(self, start: StartPoint) -> None:
-        for note in start.notes:
-            log.warning("%s", note)
-            self.notes.append(note)
-        self._checkpoints.restored(start)
-        self._observations.functions_begin()
+        self._note(start.notes)
         self._observe()
         self._current = Attempt(
             self.job,
@@ -208,8 +221,75 @@ class JobMaster:
             self._credits,
             self,
         )
-        self._enter(Phase.STARTING, self.job.timeouts.registration)
+        self._enter(Phase.RESTORING, self.job.timeouts.registration)
+        limit = self.job.timeouts.start
+        self._start_by = None if limit is None else self._clock.monotonic_ms() + limit
         self._current.prepare(*self._environment.new_keys())
+
+    def _note(self, notes: list[str]) -> None:
+        for note in notes:
+            log.warning("%s", note)
+            self.notes.append(note)
+
+    def attempt_restored(self) -> None:
+        """Every slot has its state: now it is certain which checkpoint the attempt begins with.
+
+        So what that one covers is committed, and all else aborted, before anything is opened.
+        """
+        if self._phase is not Phase.RESTORING:
+            return
+        self._enter(Phase.SETTLING, None)
+        attempt, job, start = self._number, self.job, self._attempt.start
+
+        def done(notes: list[str] | None, error: Exception | None) -> None:
+            if attempt != self._number or self._phase is not Phase.SETTLING:
+                return
+            if error is not None:
+                self._fail(as_penstock(error), restart=not isinstance(error, HOPELESS))
+            else:
+                self._note(notes or [])
+                self._settled(start)
+
+        commits = self._checkpoints.committing
+        self._environment.io.submit(lambda: settle_start(job, commits, start.metadata), done)
+
+    def _settled(self, start: StartPoint) -> None:
+        self._checkpoints.restored(start)
+        self._observations.functions_begin()
+        self._enter(Phase.STARTING, None)
+        self._put_off()
+        self._attempt.go()
+
+    def damaged(self, path: str, error: BaseException) -> None:
+        """A slot says so. The driver looks itself: it may be the slot that sees it wrong."""
+        if self._phase is not Phase.RESTORING:
+            return
+        self._enter(Phase.SETTLING, None)
+        attempt, job, start = self._number, self.job, self._attempt.start
+
+        def done(damage: str | None, unknown: Exception | None) -> None:
+            if attempt != self._number or self._phase is not Phase.SETTLING:
+                return
+            if damage is None:
+                self._fail(as_penstock(error if unknown is None else unknown))
+            else:
+                self._checkpoints.struck[start.checkpoint] = damage
+                log.warning("checkpoint %d cannot be used: %s", start.checkpoint, damage)
+                self._try_older()
+
+        self._environment.io.submit(lambda: confirmed_damage(job, start, path), done)
+
+    def _try_older(self) -> None:
+        """Begin again, with another checkpoint. That is no failure of the job."""
+        self._attempt.close()
+        self._restart_at = self._clock.monotonic_ms()
+        self._enter(Phase.STOPPING, self.job.timeouts.stop)
+        self._slots.ask_all(EndAttempt(self._number))
+
+    def _put_off(self) -> None:
+        """A slot is busy with starting, or about to be: how long that takes is not ours to say."""
+        later = self._clock.monotonic_ms() + self.job.timeouts.registration
+        self._deadline = later if self._start_by is None else min(later, self._start_by)
 
     def attempt_runs(self) -> None:
         """Every slot runs its part of the current attempt."""
@@ -248,10 +328,12 @@ class JobMaster:
             self._stopped(message)
         elif isinstance(message, Heartbeat):
             self._heartbeat(message, at_ms)
-        elif self._phase in (Phase.STARTING, Phase.RUNNING):
+        elif self._phase in _ATTEMPTS:
             self._attempt.handle(message)
 
     def _heartbeat(self, message: Heartbeat, at_ms: int) -> None:
+        if self._phase in _STARTS and message.starting is not None:
+            self._put_off()
         self._observations.heartbeat(message, at_ms)
         for align in self._observations.misaligned(self._clock.monotonic_ms()):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
@@ -412,7 +494,7 @@ class JobMaster:
             self._deadline = None
             self._timed_out()
             return
-        if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
+        if self._phase in _ATTEMPTS or self._phase is Phase.RECOVERING:
             silent = self._observations.silent(self._environment.listened_ms())
             if silent is not None:
                 host, pid = self._slots.registered.get(silent, ("?", 0))
@@ -427,7 +509,7 @@ class JobMaster:
 
     def next_wakeup_ms(self) -> int | None:
         times = [self._deadline]
-        if self._phase in (Phase.STARTING, Phase.RUNNING, Phase.RECOVERING):
+        if self._phase in _ATTEMPTS or self._phase is Phase.RECOVERING:
             times.append(self._observations.next_check_ms())
         if self._phase is Phase.RUNNING:
             times.append(self._checkpoints.next_wakeup_ms())
@@ -450,8 +532,18 @@ class JobMaster:
                 "other work?"
             )
             self._fail(lost, slot_lost=True)
-        elif self._phase is Phase.STARTING:
-            self._fail(SlotLostError("a slot did not start its part of the job"), slot_lost=True)
+        elif self._phase in _STARTS:
+            self._fail(SlotLostError(self._not_started()), slot_lost=True)
+
+    def _not_started(self) -> str:
+        if self._start_by is None or self._clock.monotonic_ms() < self._start_by:
+            return "a slot did not start its part of the job"
+        busy = [f"slot {slot}: {s}" for slot, s in sorted(self._observations.starting().items())]
+        limit = (self.job.timeouts.start or 0) / 1000
+        return (
+            f"the job did not start within {limit:g} s, which is penstock.start.timeout; "
+            + "; ".join(busy or ["no slot says why"])
+        )
 
     # --- small things -------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from penstock.network.messages import (
     Align,
     AtEnd,
     Heartbeat,
+    Starting,
     SubtaskMetrics,
     SubtaskReport,
 )
@@ -93,6 +94,11 @@ class Observations:
             for beat in self._liveness.latest().values()
             for subtask, metrics in beat.metrics.items()
         }
+
+    def starting(self) -> dict[int, Starting]:
+        """What slots that do not run yet are busy with."""
+        beats = self._liveness.latest().items()
+        return {slot: beat.starting for slot, beat in beats if beat.starting is not None}
 
     def strangers(self) -> int:
         """How many connections slots have refused."""

@@ -11,6 +11,8 @@ class Phase(enum.Enum):
     CREATED = "created"
     LAUNCHING = "slots to register"
     RECOVERING = "the start point"
+    RESTORING = "slots to restore their state"
+    SETTLING = "the output that the checkpoint covers"
     STARTING = "slots to start"
     RUNNING = "nothing: the job runs"
     STOPPING = "slots to stop the attempt"

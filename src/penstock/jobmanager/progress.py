@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from penstock.checkpoint.history import CheckpointRecord
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import SubtaskId
-from penstock.network.messages import SubtaskMetrics, SubtaskReport
+from penstock.network.messages import Starting, SubtaskMetrics, SubtaskReport
 
 
 @dataclass(frozen=True)
@@ -28,3 +28,5 @@ class Progress:
     """The last checkpoints, oldest first."""
     reports: dict[SubtaskId, SubtaskReport] = field(default_factory=dict)
     """What user functions registered; see `penstock.jobmanager.reports`."""
+    starting: dict[int, Starting] = field(default_factory=dict)
+    """What each slot that restores state or opens functions is busy with."""

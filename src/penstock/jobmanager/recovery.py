@@ -5,16 +5,17 @@ All of this is slow (storage, sinks' servers) and runs off the JobMaster's threa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SubtaskSnapshot
-from penstock.checkpoint.imports import import_checkpoint
+from penstock.checkpoint.imports import Each, import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.settings import LostOutput
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import config_options as options
 from penstock.connectors.source import EnumeratorContext, SplitEnumerator
-from penstock.errors import CheckpointError, CorruptCheckpointError, LostOutputError
+from penstock.errors import CheckpointError, CorruptCheckpointError, LostOutputError, SinkError
 from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.operators import SourceOperator
@@ -37,14 +38,22 @@ class StartPoint:
     references: frozenset[str]
     began_with: str | None = None
     """The path that the first attempt of all began with, as far as that is known."""
+    metadata: CheckpointMetadata | None = None
+    """The checkpoint; None at a first start."""
 
 
 def find_start(
-    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool
+    job: Job, undecided: list[int], had_checkpoint: bool, struck: Mapping[int, str], each: Each
 ) -> StartPoint:
-    """Settle all output, and say where the next attempt begins."""
-    imported = _import(job)
-    metadata, notes = settle_output(job, commits, undecided, had_checkpoint)
+    """Say where the next attempt begins. `struck` has the checkpoints that are damaged, and why.
+
+    Segments of a savepoint that the job begins with are copied by `each`.
+
+    Nothing is committed or aborted: whether the state is what was written is seen by the slots,
+    and only then it is certain that this is the checkpoint.
+    """
+    imported = _import(job, struck, each)
+    metadata, notes = _choose(job, undecided, had_checkpoint, struck)
     notes = imported + notes
     return StartPoint(
         metadata.checkpoint if metadata is not None else 0,
@@ -53,22 +62,72 @@ def find_start(
         notes,
         metadata.segment_paths() if metadata is not None else frozenset(),
         metadata.restored_from if metadata is not None else None,
+        metadata,
     )
 
 
 def settle_output(
-    job: Job, commits: Commits, undecided: list[int], had_checkpoint: bool = False
-) -> tuple[CheckpointMetadata | None, list[str]]:
-    """Decide what is undecided; what the newest checkpoint covers becomes visible, all else never.
+    job: Job, commits: Commits, undecided: list[int], struck: Mapping[int, str]
+) -> CheckpointMetadata | None:
+    """Nothing runs any more: what the newest checkpoint covers becomes visible, all else never.
 
-    The checkpoint, and a line for each damaged one that was passed over.
+    The checkpoint.
+    """
+    metadata, _ = _choose(job, undecided, False, struck)
+    settle_start(job, commits, metadata)
+    return metadata
+
+
+def settle_start(job: Job, commits: Commits, metadata: CheckpointMetadata | None) -> list[str]:
+    """What the checkpoint covers becomes visible, and all else never; what to tell the user.
+
+    SupersededError if another driver has taken the job over. LostOutputError if something that
+    it covers is lost and nobody has chosen what to do; SinkError if the checkpoint is withdrawn
+    because of that, so that the next attempt begins with the one before.
+    """
+    notes: list[str] = []
+    covered: Committables = {}
+    if job.store is not None:
+        job.store.check_current()
+    # First the output that the checkpoint covers, then nothing else may ever become visible.
+    if job.store is not None and metadata is not None:
+        covered = commits.known(metadata.committables)
+        try:
+            notes = _commit(job, job.store, metadata, commits, covered)
+        except LostOutputError as error:
+            raise _withdrawn(job, job.store, metadata, error) from error
+    commits.abort_others(covered)
+    return notes
+
+
+def confirmed_damage(job: Job, start: StartPoint, path: str) -> str | None:
+    """What is wrong with the file of a checkpoint that a slot says is damaged; None if nothing is.
+
+    StorageError if the storage does not answer, which is no damage.
+    """
+    assert job.store is not None and start.metadata is not None
+    handles = [handle for handle in start.metadata.segments() if handle.path == path]
+    try:
+        for handle in handles:
+            job.store.read_whole(handle)
+    except CorruptCheckpointError as error:
+        return str(error)
+    return None
+
+
+def _choose(
+    job: Job, undecided: list[int], had_checkpoint: bool, struck: Mapping[int, str]
+) -> tuple[CheckpointMetadata | None, list[str]]:
+    """Decide what is undecided; the newest checkpoint that can be used, and a line for each newer.
+
+    Files are listed, not read.
     """
     metadata: CheckpointMetadata | None = None
     notes: list[str] = []
     if job.store is not None:
         for checkpoint in undecided:
             job.store.abandon(checkpoint)
-        metadata, notes = job.store.newest()
+        metadata, notes = job.store.newest(struck)
         unclaimed: list[str] = []
         if metadata is not None:
             unclaimed = check_fits(job.graph.job, metadata, job.ignore_unclaimed)
@@ -85,16 +144,6 @@ def settle_output(
                 "no checkpoint is left to restore from: " + "; ".join(notes or ["none was found"])
             )
         notes += unclaimed
-    # First the output that the checkpoint covers, then nothing else may ever become visible.
-    while job.store is not None and metadata is not None:
-        covered = commits.known(metadata.committables)
-        try:
-            notes += _commit(job, job.store, metadata, commits, covered)
-            break
-        except LostOutputError as error:
-            metadata, note = _go_back(job, job.store, metadata, error)
-            notes.append(note)
-    commits.abort_others(commits.known(metadata.committables) if metadata is not None else {})
     return metadata, notes
 
 
@@ -124,32 +173,31 @@ def _commit(
     return notes
 
 
-def _go_back(
+def _withdrawn(
     job: Job, store: CheckpointStore, metadata: CheckpointMetadata, error: LostOutputError
-) -> tuple[CheckpointMetadata, str]:
-    """Something that the checkpoint covers is lost: the one before, or LostOutputError."""
+) -> SinkError:
+    """Something that the checkpoint covers is lost: withdraw it, if the one before can be used."""
     checkpoint = metadata.checkpoint
     older, _ = store.newest(before=checkpoint)
     if older is None or way_out(job.checkpoints.lost_output, error, older) is WayOut.STOP:
-        raise unchosen(error, checkpoint, older) from error
-    check_fits(job.graph.job, older, job.ignore_unclaimed)
+        return unchosen(error, checkpoint, older)
     store.withdraw(checkpoint)
-    return older, (
-        f"checkpoint {checkpoint} is withdrawn, the job goes on from checkpoint "
-        f"{older.checkpoint}: {error.message}"
+    return SinkError(
+        f"{error.message}; checkpoint {checkpoint}, which covers them, is withdrawn: the job goes "
+        f"on from checkpoint {older.checkpoint}"
     )
 
 
-def _import(job: Job) -> list[str]:
+def _import(job: Job, struck: Mapping[int, str], each: Each) -> list[str]:
     """Take over the checkpoint that the job is to begin with, unless it has one of its own.
 
     CheckpointError if it is known to have begun with another.
     """
     if job.store is None or job.restore_path is None:
         return []
-    own, damaged = job.store.newest()
+    own, damaged = job.store.newest(struck)
     if own is None and not damaged:
-        import_checkpoint(job.store, job.restore_path, job.claim)
+        import_checkpoint(job.store, job.restore_path, job.claim, each)
         return []
     if own is None or own.restored_from is None:
         return [f"job {job.id} has checkpoints of its own, so {job.restore_path} is not used"]

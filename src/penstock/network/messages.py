@@ -41,8 +41,26 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """Every state of the slot is restored, and was what the checkpoint had; nothing is open yet."""
+
+    attempt: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A file of the checkpoint is not what was written, as the slot sees it."""
+
+    attempt: int
+    slot: int
+    path: str
+    error: BaseException
+
+
+@dataclass(frozen=True)
 class Running:
-    """Every function of the slot is open and every state restored."""
+    """Every function of the slot is open."""
 
     attempt: int
     slot: int
@@ -157,6 +175,22 @@ class SubtaskMetrics:
 
 
 @dataclass(frozen=True)
+class Starting:
+    """What a slot that does not run yet is busy with, and how much of its state it has read."""
+
+    what: str
+    read: int
+    """Bytes."""
+    size: int
+    """Bytes of all files that it reads; of some of them it may need only parts."""
+
+    def __str__(self) -> str:
+        if not self.size:
+            return self.what
+        return f"{self.what}, {self.read / 1e6:,.1f} of {self.size / 1e6:,.1f} MB read"
+
+
+@dataclass(frozen=True)
 class Heartbeat:
     """The slot's process is alive, and how its subtasks are doing."""
 
@@ -165,6 +199,8 @@ class Heartbeat:
     metrics: Mapping[Subtask, SubtaskMetrics] = field(default_factory=dict)
     strangers: int = 0
     reports: Mapping[Subtask, SubtaskReport] = field(default_factory=dict)
+    starting: Starting | None = None
+    """While the slot restores state or opens functions."""
 
 
 # --- to a slot --------------------------------------------------------------------------------
@@ -181,7 +217,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Deploy:
-    """Run your part of the program.
+    """Restore the state of your part of the program, and say so.
 
     `store` is the CheckpointStore, None without checkpoints; `restored` holds a SubtaskSnapshot
     per subtask of the slot, or nothing at a first start; `segments` is what those refer to where
@@ -196,6 +232,13 @@ class Deploy:
     peers: Mapping[int, str]
     checkpoint: int = 0
     """The checkpoint that the attempt goes on from; 0 at a first start."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Every slot has restored its state and all output is settled: open your functions and run."""
+
+    attempt: int
 
 
 @dataclass(frozen=True)

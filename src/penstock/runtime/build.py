@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from penstock.checkpoint.channel_state import OwnBatch
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.settings import StateSettings
-from penstock.connectors.function_sink import FunctionWriter
+from penstock.connectors.function_sink import FunctionSink, FunctionWriter
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReaderContext
 from penstock.errors import FailureOrigin, IncompatibleStateError, PenstockError
@@ -47,6 +47,7 @@ from penstock.runtime.ports import LocalPort, RemotePort
 from penstock.runtime.reporting import OperatorReport
 from penstock.runtime.restored_channels import restore_channels
 from penstock.runtime.segment_chain import ChainSettings
+from penstock.runtime.startup import CountedSegments, Startup
 from penstock.runtime.subtask import Subtask
 from penstock.runtime.subtask_parts import SubtaskParts
 
@@ -63,21 +64,13 @@ class BuiltSlot:
     helpers: Helpers
 
 
-def build_slot(
-    graph: ExecutionGraph,
-    job_id: str,
-    slot: int,
-    deploy: Deploy,
-    environment: SlotEnvironment,
-    release_remote: Callable[[ChannelId], None],
-    fail: Callable[[BaseException], None],
-) -> BuiltSlot:
-    """Build every subtask of `slot`, its state restored and its functions open."""
-    builder = _Builder(graph, job_id, slot, deploy, environment, release_remote)
-    return builder.build(fail)
+class SlotBuilder:
+    """Builds the subtasks of a slot, in two steps: all state first, then all functions.
 
+    Readers and writers of connectors are made in the second step too: until then an earlier
+    attempt's output may be undecided, and nothing of this attempt is to be in its way.
+    """
 
-class _Builder:
     def __init__(
         self,
         graph: ExecutionGraph,
@@ -86,6 +79,7 @@ class _Builder:
         deploy: Deploy,
         environment: SlotEnvironment,
         release_remote: Callable[[ChannelId], None],
+        startup: Startup,
     ) -> None:
         self._graph = graph
         self._job_id = job_id
@@ -93,28 +87,57 @@ class _Builder:
         self._deploy = deploy
         self._environment = environment
         self._release_remote = release_remote
+        self._startup = startup
         self._store: SegmentStore | None = deploy.store
         if deploy.store is not None and deploy.store.in_memory:
             self._store = CarriedSegments(deploy.segments)
         self._gates: dict[SubtaskId, InputGate] = {}
         self._built = BuiltSlot([], {}, {}, {}, {}, Helpers())
-        self._opened: list[RuntimeOperator] = []
+        self._operators: dict[tuple[SubtaskId, int], RuntimeOperator] = {}
+        self._own: dict[SubtaskId, OwnBatch | None] = {}
+        self._holders: defaultdict[SubtaskId, list[Subtask]] = defaultdict(list)
+        """Each holds its subtask as soon as there is one: readers and writers are made before."""
 
-    def build(self, fail: Callable[[BaseException], None]) -> BuiltSlot:
+    def restore(self) -> BuiltSlot:
+        """Restore the state of every subtask; the slot, which has no subtasks yet.
+
+        StorageError or CorruptCheckpointError if that cannot be.
+        """
         subtasks = self._graph.subtasks_of_slot(self._slot)
         for subtask in subtasks:
             self._gate(subtask)
         try:
             for subtask in subtasks:
-                self._built.subtasks.append(self._subtask(subtask, fail))
+                self._restore(subtask)
         except BaseException:
-            for operator in self._opened:
-                # What went wrong first is what its author needs to see.
-                with contextlib.suppress(Exception):
-                    operator.close()
-            self._built.helpers.close()
+            self.close()
             raise
         return self._built
+
+    def open(self, fail: Callable[[BaseException], None]) -> None:
+        """Open the functions of every subtask, which is then ready to run."""
+        try:
+            for subtask in self._graph.subtasks_of_slot(self._slot):
+                self._built.subtasks.append(self._subtask(subtask, fail))
+        except BaseException:
+            # What went wrong first is what its author needs to see.
+            self.close()
+            raise
+
+    def forget(self) -> None:
+        """After all is closed: let go of all state, while other threads run."""
+        for operator in self._operators.values():
+            operator.forget()
+
+    def close(self) -> list[Exception]:
+        """Close what there is of the slot; what went wrong."""
+        errors: list[Exception] = []
+        for operator in self._operators.values():
+            try:
+                operator.close()
+            except Exception as error:
+                errors.append(error)
+        return errors + self._built.helpers.close()
 
     def _gate(self, subtask: SubtaskId) -> None:
         channels = []
@@ -139,33 +162,43 @@ class _Builder:
         # The sender's end is built later; it is there when the first buffer is released.
         return lambda: self._built.senders[channel].grant(1)
 
-    def _subtask(self, subtask: SubtaskId, fail: Callable[[BaseException], None]) -> Subtask:
-        vertex = self._graph.job.vertex(subtask.vertex)
+    def _snapshot(self, subtask: SubtaskId) -> SubtaskSnapshot:
         restored = self._deploy.restored.get(tuple(subtask))  # type: ignore[arg-type]
-        snapshot = restored if restored is not None else SubtaskSnapshot(False)
+        return restored if restored is not None else SubtaskSnapshot(False)
+
+    def _restore(self, subtask: SubtaskId) -> None:
+        vertex, snapshot = self._graph.job.vertex(subtask.vertex), self._snapshot(subtask)
+        if not snapshot.finished:
+            for node in vertex.nodes:
+                if not _touches_the_outside(node):
+                    self._restore_operator(node, subtask, snapshot)
+        if snapshot.in_flight:
+            assert self._store is not None, "what is restored was stored"
+            self._startup.restores(f"what was under way to {self._shown(vertex.head, subtask)}")
+            store, gate = CountedSegments(self._store, self._startup), self._gates.get(subtask)
+            self._own[subtask] = restore_channels(
+                self._graph, subtask, gate, snapshot.in_flight, store
+            )
+
+    def _subtask(self, subtask: SubtaskId, fail: Callable[[BaseException], None]) -> Subtask:
+        vertex, snapshot = self._graph.job.vertex(subtask.vertex), self._snapshot(subtask)
         room = Room()
         edges = self._graph.job.outputs(vertex.id)
         outputs = {edge.id: self._output(edge, subtask, room) for edge in edges}
-        holder: list[Subtask] = []
         operators: dict[int, RuntimeOperator] = {}
         clock: EventClock | None = None
         if not snapshot.finished:
-            operators = self._operators(vertex, subtask, snapshot, holder)
+            operators = self._opened(vertex, subtask, snapshot)
             exchanges = [self._exchange(edge, outputs[edge.id]) for edge in edges]
             clock = self._event_clock(vertex, operators, snapshot)
             reuse = self._deploy.settings.object_reuse
             chain = compile_chain(vertex, operators, exchanges, room, reuse, clock)
         else:
             chain = EMPTY_CHAIN
-        gate = self._gates.get(subtask)
-        own: OwnBatch | None = None
-        if snapshot.in_flight:
-            assert self._store is not None, "what is restored was stored"
-            own = restore_channels(self._graph, subtask, gate, snapshot.in_flight, self._store)
         parts = SubtaskParts(
             subtask,
             list(operators.values()),
-            gate,
+            self._gates.get(subtask),
             list(outputs.values()),
             room,
             chain,
@@ -181,10 +214,10 @@ class _Builder:
             self._deploy.checkpoint,
             self._changelog_ms(),
             edge_names(self._graph.job),
-            own,
+            self._own.get(subtask),
         )
         task = Subtask(parts, self._environment, fail)
-        holder.append(task)
+        self._holders[subtask].append(task)
         return task
 
     def _event_clock(
@@ -211,23 +244,25 @@ class _Builder:
 
     # --- operators ----------------------------------------------------------------------------
 
-    def _operators(
-        self,
-        vertex: JobVertex,
-        subtask: SubtaskId,
-        snapshot: SubtaskSnapshot,
-        holder: list[Subtask],
+    def _restore_operator(
+        self, node: StreamNode, subtask: SubtaskId, snapshot: SubtaskSnapshot
+    ) -> None:
+        operator = self._operators[subtask, node.id] = self._operator(node, subtask)
+        if node.uid in snapshot.operators:
+            assert self._store is not None, "what is restored was stored"
+            self._startup.restores(self._shown(node, subtask))
+            store = CountedSegments(self._store, self._startup)
+            operator.restore(snapshot.operators[node.uid], store)
+        if isinstance(operator, RuntimeFunction):
+            operator.times.watermark = snapshot.watermark
+
+    def _opened(
+        self, vertex: JobVertex, subtask: SubtaskId, snapshot: SubtaskSnapshot
     ) -> dict[int, RuntimeOperator]:
-        operators = {}
         for node in vertex.nodes:
-            operator = self._operator(node, subtask, holder)
-            operators[node.id] = operator
-            self._opened.append(operator)
-            if node.uid in snapshot.operators:
-                assert self._store is not None, "what is restored was stored"
-                operator.restore(snapshot.operators[node.uid], self._store)
-            if isinstance(operator, RuntimeFunction):
-                operator.times.watermark = snapshot.watermark
+            if _touches_the_outside(node):
+                self._restore_operator(node, subtask, snapshot)
+        operators = {node.id: self._operators[subtask, node.id] for node in vertex.nodes}
         info = self._info(vertex.head, subtask)
         edges = self._graph.job.outputs(vertex.id)
         self._open(vertex.head, subtask, lambda: self._built.helpers.open(vertex, edges, info))
@@ -237,6 +272,7 @@ class _Builder:
 
     def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
         origin = FailureOrigin(node.name, subtask.index, node.parallelism)
+        self._startup.opens(self._shown(node, subtask))
         try:
             opener()
         except IncompatibleStateError as error:
@@ -250,6 +286,10 @@ class _Builder:
             user_tb = user_frames(error.__traceback__) or error.__traceback__
             raise user_error(error, user_tb, origin) from None
 
+    @staticmethod
+    def _shown(node: StreamNode, subtask: SubtaskId) -> str:
+        return f"{node.name!r} ({subtask.index + 1}/{node.parallelism})"
+
     def _info(self, node: StreamNode, subtask: SubtaskId) -> SubtaskInfo:
         return SubtaskInfo(
             self._job_id,
@@ -261,18 +301,16 @@ class _Builder:
             self._deploy.settings.job_parameters,
         )
 
-    def _operator(
-        self, node: StreamNode, subtask: SubtaskId, holder: list[Subtask]
-    ) -> RuntimeOperator:
+    def _operator(self, node: StreamNode, subtask: SubtaskId) -> RuntimeOperator:
         info = self._info(node, subtask)
         spec, clock = node.operator, self._environment.clock
         if isinstance(spec, SourceOperator):
             report = OperatorReport()
-            reader = self._reader(spec, subtask, info, holder, report.metrics)
+            reader = self._reader(spec, subtask, info, report.metrics)
             return RuntimeSource(node, info, reader, report)
         if isinstance(spec, SinkOperator):
             report = OperatorReport()
-            writer = self._writer(node, spec, subtask, info, holder, report.metrics)
+            writer = self._writer(node, spec, subtask, info, report.metrics)
             timeout_ms = self._deploy.settings.checkpoint_timeout_ms
             if isinstance(writer, FunctionWriter):
                 return RuntimeSinkFunction(node, info, writer, report, clock, timeout_ms)
@@ -310,9 +348,10 @@ class _Builder:
         spec: SourceOperator,
         subtask: SubtaskId,
         info: SubtaskInfo,
-        holder: list[Subtask],
         metrics: MetricGroup,
     ) -> Any:
+        holder = self._holders[subtask]
+
         def wake() -> None:
             if holder:
                 holder[0].source_woken()
@@ -329,10 +368,9 @@ class _Builder:
         spec: SinkOperator,
         subtask: SubtaskId,
         info: SubtaskInfo,
-        holder: list[Subtask],
         metrics: MetricGroup,
     ) -> Any:
-        checkpointing = self._deploy.store is not None
+        holder, checkpointing = self._holders[subtask], self._deploy.store is not None
         emitter = Emitter(
             self._deploy.attempt,
             subtask,
@@ -387,3 +425,11 @@ class _Builder:
 
     def _exchange(self, edge: JobEdge, output: Output) -> Exchange:
         return Exchange(edge, output, self._graph.job.vertex(edge.target).max_parallelism)
+
+
+def _touches_the_outside(node: StreamNode) -> bool:
+    """Whether its operator has a reader or a writer of a connector; no state is restored for it."""
+    spec = node.operator
+    if isinstance(spec, SinkOperator):
+        return not isinstance(spec.sink, FunctionSink)
+    return isinstance(spec, SourceOperator)

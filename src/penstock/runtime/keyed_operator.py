@@ -148,3 +148,6 @@ class RuntimeKeyedFunction(RuntimeFunction):
             super().close()
         finally:
             self.state.close()
+
+    def forget(self) -> None:
+        self.state.forget()

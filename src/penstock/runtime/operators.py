@@ -62,6 +62,9 @@ class RuntimeOperator:
     def close(self) -> None:
         """Release everything; called also after a failure, and then perhaps without `open`."""
 
+    def forget(self) -> None:
+        """After `close`: let go of all state, which may take long; other threads run meanwhile."""
+
 
 class RuntimeFunction(RuntimeOperator):
     """An operator around a user function, with the state that has no key."""

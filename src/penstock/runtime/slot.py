@@ -27,15 +27,19 @@ from penstock.network.messages import (
     Trigger,
 )
 from penstock.runtime.accounting import Activity
-from penstock.runtime.build import BuiltSlot, build_slot
+from penstock.runtime.build import BuiltSlot, SlotBuilder
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.failure import explain
 from penstock.runtime.links import Links
+from penstock.runtime.startup import Startup
 from penstock.runtime.subtask import Subtask
 
 
 class Slot:
-    """One slot in one attempt. Everything happens in the thread that calls it."""
+    """One slot in one attempt. Everything happens in the thread that calls it.
+
+    When it is made its state is restored; it runs from `open` on.
+    """
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Slot:
         slot: int,
         deploy: Deploy,
         environment: SlotEnvironment,
+        startup: Startup | None = None,
     ) -> None:
         self.slot = slot
         self.attempt = deploy.attempt
@@ -59,12 +64,22 @@ class Slot:
         self._granted: dict[ChannelId, int] = {}
         self._credited: dict[ChannelId, int] = {}
         self._graph = graph
-        self._built: BuiltSlot = build_slot(
-            graph, job_id, slot, deploy, environment, self._release_remote, self.fail
+        startup = startup or Startup(deploy.restored.values(), lambda: None)
+        self._builder = SlotBuilder(
+            graph, job_id, slot, deploy, environment, self._release_remote, startup
         )
+        self._built: BuiltSlot = self._builder.restore()
+        self.is_open = False
+        self.subtasks: dict[SubtaskId, Subtask] = {}
+        self._circle: list[Subtask] = []
+
+    def open(self) -> None:
+        """Open every function: from now on the slot takes turns."""
+        self._builder.open(self.fail)
         self._links = self._linked(self._built)
-        self.subtasks: dict[SubtaskId, Subtask] = {task.id: task for task in self._built.subtasks}
+        self.subtasks = {task.id: task for task in self._built.subtasks}
         self._circle = list(self.subtasks.values())
+        self.is_open = True
 
     # --- the turn -----------------------------------------------------------------------------
 
@@ -270,5 +285,11 @@ class Slot:
     def close(self) -> list[Exception]:
         """Close every function, reader and writer. Afterwards nothing of the attempt acts."""
         self.failed = True
+        if not self.is_open:
+            return self._builder.close()
         errors = [error for task in self._circle for error in task.close()]
         return errors + self._built.helpers.close()
+
+    def forget(self) -> None:
+        """After `close`: let go of all state, which may take long; other threads run meanwhile."""
+        self._builder.forget()

@@ -12,24 +12,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from penstock.checkpoint.store import is_damage
 from penstock.common.clock import Clock
 from penstock.errors import ChannelBrokenError, ProgramError
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.network.messages import (
+    Damaged,
     Deploy,
     EndAttempt,
     Failed,
+    Go,
     Heartbeat,
     Leave,
     Prepare,
     Prepared,
     Register,
+    Restored,
     Running,
     Stopped,
 )
 from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
 from penstock.runtime.failure import explain
 from penstock.runtime.slot import Slot
+from penstock.runtime.startup import Startup
 from penstock.runtime.step_watch import StepWatch
 
 log = logging.getLogger(__name__)
@@ -91,6 +96,8 @@ class SlotHost:
         self._transport: HostTransport | None = None
         self._attempt = 0
         self._stopping = False
+        self._startup: Startup | None = None
+        self._former: Slot | None = None
         self.slot: Slot | None = None
         self.left = False
         """Told to go: the process ends."""
@@ -113,6 +120,8 @@ class SlotHost:
             return
         elif isinstance(message, Deploy):
             self._deploy(message)
+        elif isinstance(message, Go):
+            self._go()
         elif isinstance(message, EndAttempt):
             self._end_attempt()
         elif self.slot is not None and not self._stopping:
@@ -141,12 +150,44 @@ class SlotHost:
                 environment.calls,
                 environment.watch,
             )
-            self.slot = Slot(graph, identity.job_id, identity.slot, message, inside)
+            startup = self._startup = Startup(message.restored.values(), self._beat)
+            self._forget(startup)
+            self.slot = Slot(graph, identity.job_id, identity.slot, message, inside, startup)
         except Exception as error:
-            failure = explain(error, None, identity.slot, 1, False)
-            environment.tell(Failed(self._attempt, identity.slot, failure))
+            self._not_restored(error)
             return
-        environment.tell(Running(self._attempt, identity.slot))
+        startup.waits()
+        environment.tell(Restored(self._attempt, identity.slot))
+
+    def _forget(self, startup: Startup) -> None:
+        """Let go of the state of the attempt before: there may not be room for both."""
+        former, self._former = self._former, None
+        if former is not None:
+            startup.lets_go()
+            former.forget()
+
+    def _not_restored(self, error: Exception) -> None:
+        startup, self._startup = self._startup, None
+        identity, tell = self._identity, self._environment.tell
+        failure = explain(error, None, identity.slot, 1, False)
+        if startup is not None and startup.path and is_damage(error):
+            tell(Damaged(self._attempt, identity.slot, startup.path, failure))
+        else:
+            tell(Failed(self._attempt, identity.slot, failure))
+
+    def _go(self) -> None:
+        assert self.slot is not None, "only a slot that has restored its state is told to run"
+        identity, tell = self._identity, self._environment.tell
+        try:
+            self.slot.open()
+        except Exception as error:
+            self.slot = None
+            failure = explain(error, None, identity.slot, 1, False)
+            tell(Failed(self._attempt, identity.slot, failure))
+            return
+        finally:
+            self._startup = None
+        tell(Running(self._attempt, identity.slot))
 
     def _end_attempt(self) -> None:
         self._stopping = True
@@ -155,7 +196,7 @@ class SlotHost:
 
         def drained(_: None, error: Exception | None) -> None:
             self._close_transport()
-            self.slot = None
+            self._former, self.slot = self.slot, None
             self._environment.tell(Stopped(attempt, self._identity.slot))
 
         # Work off the loop is done in order: when this is done, all of the attempt's is.
@@ -173,14 +214,21 @@ class SlotHost:
 
     def turn(self) -> bool:
         """One turn of the loop; False when it may sleep."""
-        if self.slot is None or self._stopping or self.left:
+        if not self._runs or self.left:
             return False
-        return self.slot.turn()
+        return self._slot.turn()
 
     def next_wakeup_ms(self) -> int | None:
-        if self.slot is None or self._stopping:
-            return None
-        return self.slot.next_wakeup_ms()
+        return self._slot.next_wakeup_ms() if self._runs else None
+
+    @property
+    def _runs(self) -> bool:
+        return self.slot is not None and self.slot.is_open and not self._stopping
+
+    @property
+    def _slot(self) -> Slot:
+        assert self.slot is not None
+        return self.slot
 
     def wait(self, transport: WaitingTransport, timeout_ms: int) -> None:
         """Sleep in the transport; a connection that breaks meanwhile fails the attempt."""
@@ -190,10 +238,14 @@ class SlotHost:
             if self.slot is not None and not self._stopping:
                 self.slot.fail(error)
 
+    def _beat(self) -> None:
+        self._environment.tell(self.heartbeat())
+
     def heartbeat(self) -> Heartbeat:
-        slot, transport = self.slot, self._transport
-        if slot is None or self._stopping:
-            return Heartbeat(self._attempt, self._identity.slot)
+        slot, transport, startup = self.slot, self._transport, self._startup
+        if slot is None or not slot.is_open or self._stopping:
+            starting = startup.seen() if startup is not None else None
+            return Heartbeat(self._attempt, self._identity.slot, starting=starting)
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from typing import Any
 
 from penstock.common.clock import SystemClock
 from penstock.common.mailbox import Mailbox
@@ -11,6 +12,7 @@ from penstock.common.payload import SlotPayload
 from penstock.common.thread_calls import ThreadCalls
 from penstock.common.thread_io import ThreadIo
 from penstock.network.control import ControlClient
+from penstock.network.messages import Deploy, Prepare
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
 from penstock.runtime.collector import Collector
@@ -70,22 +72,30 @@ class SlotProcess:
         self._control.start(self._host.heartbeat, payload.heartbeat_interval_ms, timeout_ms)
         self._host.register()
         self._watcher.start()
-        collector = Collector()
+        self._collector = Collector()
         try:
             while not self._host.left:
                 for message in self._control.received():
-                    self._host.handle(message)
+                    self._handle(message)
                 self._mailbox.run()
-                collector.attend(self._host.slot)
                 if not self._host.turn():
                     self._sleep()
         finally:
-            collector.close()
+            self._collector.close()
             self._watcher.close()
             self._control.close()
             self._io.close()
             self._calls.close()
             self._wakeup.close()
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, Prepare):
+            self._collector.attempt_ended()
+        if isinstance(message, Deploy):
+            with self._collector.quiet():
+                self._host.handle(message)
+        else:
+            self._host.handle(message)
 
     def _sleep(self) -> None:
         wakeup = self._host.next_wakeup_ms()

@@ -90,7 +90,11 @@ class KeyedStateBackend(Protocol):
         ...
 
     def close(self) -> None:
-        """Release everything."""
+        """Release everything that is held outside of this process's memory."""
+        ...
+
+    def forget(self) -> None:
+        """After `close`: let go of all values, which may take long; other threads run meanwhile."""
         ...
 
 

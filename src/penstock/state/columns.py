@@ -27,6 +27,7 @@ from itertools import accumulate
 from typing import Any
 
 from penstock import kept
+from penstock.common.slices import listed
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -326,17 +327,17 @@ class ColumnReader:
         column.frombytes(self._take(count * column.itemsize))
         if sys.byteorder == "big":
             column.byteswap()
-        return column.tolist()
+        return listed(column)
 
     def _flags(self, letter: bytes, count: int) -> list[Any]:
-        return list(map(bool, self._take(count)))
+        return listed(map(bool, self._take(count)))
 
     def _texts(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
         text = self._sized().decode("utf-8", "surrogatepass")
         texts = _pieces(text, lengths)
         parse = _PARSED.get(letter)
-        return texts if parse is None else list(map(parse, texts))
+        return texts if parse is None else listed(map(parse, texts))
 
     def _bytes(self, letter: bytes, count: int) -> list[Any]:
         lengths = self.column(count)
@@ -359,7 +360,7 @@ class ColumnReader:
     def _tuples(self, letter: bytes, count: int) -> list[Any]:
         (width,) = self.column(1)
         columns = [self.column(count) for _ in range(width)]
-        return list(zip(*columns, strict=True)) if width else [()] * count
+        return listed(zip(*columns, strict=True)) if width else [()] * count
 
     def _rows(self, letter: bytes, count: int) -> list[Any]:
         names = json.loads(self._sized())
@@ -379,7 +380,7 @@ class ColumnReader:
 
 
 def _pieces(whole: Any, lengths: list[int]) -> list[Any]:
-    ends = list(accumulate(lengths))
+    ends = listed(accumulate(lengths))
     return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 

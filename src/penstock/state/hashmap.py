@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.clock import Clock, SystemClock
+from penstock.common.slices import in_slices
 from penstock.state.backend import Captured
 from penstock.state.capture import TableCapture
 from penstock.state.database_files import SavedDatabase
@@ -97,7 +98,8 @@ class HashMapBackend:
             keys, values, removed = decode_entries(block.payload, block.schema)
             if migrate is not None:
                 values = list(map(migrate, values))
-            table.entries.update(zip(keys, values, strict=True))
+            for some in in_slices(zip(keys, values, strict=True)):
+                table.entries.update(some)
             for key in removed:
                 table.entries.pop(key, None)
 
@@ -117,3 +119,10 @@ class HashMapBackend:
 
     def close(self) -> None:
         """Nothing is held outside of this object."""
+
+    def forget(self) -> None:
+        # By hand: nobody knows when the collector would come to it, and then it would all be at
+        # once, with every other thread waiting.
+        for table in self._tables.values():
+            while table.entries:
+                table.entries.popitem()

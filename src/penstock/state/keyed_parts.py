@@ -39,8 +39,8 @@ class StoredFile(Protocol):
         """The bytes from a place on, up to a number of them."""
         ...
 
-    def whole(self) -> bytes:
-        """All of it, none of which is kept."""
+    def chunks(self) -> Iterator[bytes]:
+        """All of it from front to back, none of which is kept."""
         ...
 
 
@@ -89,4 +89,5 @@ class _Unpacking:
 
     def __call__(self, folder: str) -> None:
         for file in self.files:
-            Path(folder, file.file).write_bytes(file.whole())
+            with Path(folder, file.file).open("wb") as target:
+                target.writelines(file.chunks())

@@ -204,3 +204,6 @@ class RocksDBBackend:
 
     def close(self) -> None:
         self.database.close()
+
+    def forget(self) -> None:
+        self._timers.forget()

@@ -191,6 +191,9 @@ class FaultyFileSystem(MemoryFileSystem):
     def list(self, directory: str) -> list[str]:
         return self.faulty(f"list {directory}", lambda: MemoryFileSystem.list(self, directory))
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        return self.faulty(f"list {directory}", lambda: MemoryFileSystem.sizes(self, directory))
+
     def delete(self, path: str) -> None:
         def remove() -> None:
             MemoryFileSystem.delete(self, path)

@@ -76,7 +76,9 @@ class LocalSlots:
                 )
                 # Each slot has functions of its own, as in processes of their own.
                 own = pickle.loads(program)
-                self._slots.append(Slot(own, "harness", slot, deploy, environment))
+                made = Slot(own, "harness", slot, deploy, environment)
+                self._slots.append(made)
+                made.open()
         except BaseException:
             self.close()
             raise

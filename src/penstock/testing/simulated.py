@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.network.frames import Frame
@@ -47,6 +47,9 @@ class SimulatedIo:
 
     def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
         self.queue.append((work, done))
+
+    def each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return list(map(work, items))
 
     def run_one(self) -> None:
         work, done = self.queue.popleft()
