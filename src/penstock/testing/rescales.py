@@ -8,7 +8,6 @@ them or not. Whatever the checkpoint was made by, the files hold every record on
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from penstock.graph.execution_graph import build_execution_graph
@@ -29,7 +28,7 @@ class RescaleScenario(TakeoverScenario):
 
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
-        self._layout = random.Random(seed + 3)
+        self._layout = self.choices("layout")
         # Keys move between subtasks, so of the order only that within a driver is left.
         self.program.sinks = [
             replace(sink, branch=replace(sink.branch, ordered=False, rising=False))

@@ -11,7 +11,6 @@ finished the job, the others have found out, and the files hold every record onc
 from __future__ import annotations
 
 import enum
-import random
 from dataclasses import replace
 
 from penstock.common.job_status import JobStatus
@@ -39,7 +38,7 @@ class TakeoverScenario(Scenario):
 
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
-        self._rng = random.Random(seed + 2)
+        self._rng = self.choices("takeovers")
         self.fates: list[Fate] = []
         """Of each driver but the last."""
         self.drivers = [self.simulation]
@@ -88,7 +87,7 @@ class TakeoverScenario(Scenario):
         self.filesystem.may_crash = False
         try:
             job = replace(self.next_job(), store=self.job.store and self.job.store.claim())
-            seed = self.seed + 1_000_003 * len(self.drivers)
+            seed = f"{self.seed}/driver {len(self.drivers) + 1}"
             after = Simulation(seed, job, self.rates, self.filesystem)
         except StorageError:
             # A driver that could not start, and perhaps has taken the job over all the same.
