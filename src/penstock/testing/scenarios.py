@@ -140,6 +140,7 @@ class Scenario:
         try:
             self.simulation.run(self.cancel_at)
         finally:
+            self.simulation.end()
             self.filesystem.forget()
         return self
 

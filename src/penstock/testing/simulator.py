@@ -32,7 +32,8 @@ from penstock.network.messages import Complete, Deploy
 from penstock.testing.choices import Choices
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 from penstock.testing.mishaps import MASTER, Mishaps
-from penstock.testing.simulated import SimulatedClock, SimulatedIo, SimulatedProcess
+from penstock.testing.simulated import SimulatedClock, SimulatedProcess
+from penstock.testing.stepped_io import SteppedIo
 
 MAX_TICKS = 600_000
 
@@ -52,7 +53,7 @@ class Simulation:
         self.rng = choices("schedule")
         self.rates = rates or FaultRates()
         self.clock = SimulatedClock(choices("speed"))
-        self.io = SimulatedIo()
+        self.io = SteppedIo(filesystem, choices("steps of the driver"))
         self.job = job
         self.filesystem = filesystem
         self.budget = filesystem.budget if filesystem else FaultBudget(self.rates.budget)
@@ -174,6 +175,10 @@ class Simulation:
             self.tick()
         return self.master.status
 
+    def end(self) -> None:
+        """Nobody looks at this run any more: what its driver was about to do is not done."""
+        self.io.kill()
+
     @property
     def over(self) -> bool:
         """Whether nothing will happen any more."""
@@ -281,7 +286,7 @@ class Simulation:
 
     def _storage(self, key: tuple[int, int]) -> None:
         if key == MASTER:
-            self.io.run_one()
+            self.io.step()
             return
         process = self.processes[key]
         process.io.run_one()
