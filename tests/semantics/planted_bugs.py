@@ -46,7 +46,9 @@ WRONG = f"{LOST}|{TWICE}"
 """Records are not those of the model: some are missing, or others are there."""
 HANGS = "hangs|drivers hang"
 DISORDER = "their order is not|where [0-9]+ is due"
-LEFT_OVER = "left over|is left|are left"
+LEFT_OVER = "left over|is left and|are left:"
+GONE = "no checkpoint is left to restore from"
+"""Files are deleted that a checkpoint needs."""
 
 
 class Bugs(dict[str, tuple[Bug, str]]):

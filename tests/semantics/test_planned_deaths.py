@@ -43,7 +43,7 @@ def test_the_driver_does_die_there(plan: int) -> None:
 BUGS = Bugs()
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by("exists and is not whole")
 def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
     original = CheckpointStore.write_segment
 
@@ -54,7 +54,7 @@ def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) 
     patch.setattr(CheckpointStore, "write_segment", write)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by("and the savepoint exists: True")
 def the_manifest_of_a_savepoint_is_written_first(patch: pytest.MonkeyPatch) -> None:
     original = SavepointLocation.store
 
@@ -74,7 +74,7 @@ def a_stop_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Completion, "stop", stop)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by("there is no savepoint|and the savepoint exists: False")
 def a_stop_is_no_savepoint_yet_when_all_is_committed(patch: pytest.MonkeyPatch) -> None:
     def stop(self: Completion, store: Any, metadata: Any, location: SavepointLocation) -> None:
         own = location.as_checkpoint(metadata)

@@ -13,7 +13,7 @@ from typing import Any
 
 import planted_bugs
 import pytest
-from planted_bugs import LOST, WRONG, Bugs, finds, problem_of
+from planted_bugs import GONE, HANGS, LEFT_OVER, LOST, TWICE, WRONG, Bugs, finds, problem_of
 
 import penstock.jobmanager.retained as retained
 import penstock.runtime.chain as chain
@@ -64,7 +64,7 @@ def barriers_are_not_aligned(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InputGate, "__init__", init)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(HANGS)
 def the_end_of_input_is_no_barrier(patch: pytest.MonkeyPatch) -> None:
     original = InputGate._check_aligned
 
@@ -75,7 +75,7 @@ def the_end_of_input_is_no_barrier(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InputGate, "_check_aligned", check)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(HANGS)
 def an_abort_is_forgotten_until_the_barrier_comes(patch: pytest.MonkeyPatch) -> None:
     def abort(self: InputGate, checkpoint: int) -> None:
         if self._aligning is not None and self._aligning.checkpoint == checkpoint:
@@ -88,13 +88,13 @@ def an_abort_is_forgotten_until_the_barrier_comes(patch: pytest.MonkeyPatch) -> 
 # --- channels ---------------------------------------------------------------------------------
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by("its credits are")
 def credits_count_twice(patch: pytest.MonkeyPatch) -> None:
     original = OutputChannel.grant
     patch.setattr(OutputChannel, "grant", lambda self, credits: original(self, 2 * credits))
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LOST)
 def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
     original = Slot._frame
 
@@ -179,7 +179,7 @@ def a_value_changed_in_place_is_not_a_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HashMapListState, "_read", value)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LOST)
 def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     original = TimerQueue.__init__
 
@@ -190,7 +190,7 @@ def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TimerQueue, "__init__", init)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(GONE)
 def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
     original = retained.unreferenced
 
@@ -242,12 +242,12 @@ def a_merged_segment_hides_what_came_meanwhile(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(SegmentChain, "_current", current)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LOST)
 def operator_state_is_not_restored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OperatorStateBackend, "restore", lambda self, segments, place: None)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(TWICE)
 def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operator_state, "union", lambda parts: [e for p in parts for e in (*p, *p)])
 
@@ -255,7 +255,7 @@ def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
 # --- output -----------------------------------------------------------------------------------
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LOST)
 def output_of_aborted_checkpoints_is_dropped(patch: pytest.MonkeyPatch) -> None:
     def cut(self: RuntimeSink, checkpoint: int) -> OperatorCut:
         prepared = ends._Prepared(self.writer.prepare_commit())
@@ -273,7 +273,7 @@ def checkpoints_are_abandoned_without_a_tombstone(patch: pytest.MonkeyPatch) -> 
     patch.setattr(CheckpointStore, "abandon", abandon)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LEFT_OVER)
 def old_output_is_not_aborted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_FileCommitter, "abort_others", lambda self, keep: None)
 
@@ -281,7 +281,7 @@ def old_output_is_not_aborted(patch: pytest.MonkeyPatch) -> None:
 BUGS.shown_by(LOST)(planted_bugs.recovery_does_not_commit_again)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(TWICE)
 def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ResultGate, "restarted", lambda self: None)
 

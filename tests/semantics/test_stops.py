@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planted_bugs import WRONG, Bugs, finds, problem_of
+from planted_bugs import LOST, WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.jobmanager.checkpoints import Checkpoints
@@ -33,7 +33,7 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
 BUGS = Bugs()
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(LOST)
 def a_stop_commits_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Checkpoints, "_commit", lambda self, final: self._done() if final else None)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from planted_bugs import LEFT_OVER, WRONG, Bugs, finds, problem_of
+from planted_bugs import GONE, LEFT_OVER, WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint import orphans, sweeping
@@ -63,7 +63,7 @@ def merged_segments_are_swept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(orphans, "_MERGED", "-no-such-thing")
 
 
-@TOO_MUCH.shown_by(WRONG)
+@TOO_MUCH.shown_by(GONE)
 def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
     original = orphans.orphans
 

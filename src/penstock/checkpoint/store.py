@@ -169,6 +169,11 @@ class CheckpointStore:
         except CorruptCheckpointError:
             # Created whole and damaged since: whoever made it, it was not abandoned.
             return True
+        except StorageError as error:
+            if _is_missing(error):
+                # Another driver had this id, and has deleted its checkpoint since.
+                return False
+            raise
         return metadata is not None and metadata.generation == self.generation
 
     def newest(self) -> tuple[CheckpointMetadata | None, list[str]]:
@@ -177,19 +182,30 @@ class CheckpointStore:
         CheckpointFormatError if a newer version of Penstock wrote one: an older checkpoint would
         repeat what that one has committed.
         """
+        starts = self._starts()
         manifests, problems = self._manifests()
         passed_over: list[str] = []
-        for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
+        for checkpoint in sorted({*self._counting(manifests, starts), *problems}, reverse=True):
             problem = problems.get(checkpoint) or self._damage(manifests[checkpoint])
             if problem is None:
                 return manifests[checkpoint], passed_over
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
         return None, passed_over
 
-    def _counting(self, manifests: Mapping[int, CheckpointMetadata]) -> list[int]:
+    def _starts(self) -> dict[int, int]:
+        """The checkpoint that each driver began with; to be read before the manifests.
+
+        A driver that ends the job deletes its checkpoints, and then the mark of the end. So whoever
+        does not find the mark any more finds no checkpoint of that job either.
+        """
+        return self._generations().starts()
+
+    def _counting(
+        self, manifests: Mapping[int, CheckpointMetadata], starts: Mapping[int, int]
+    ) -> list[int]:
         """Those of them that count for this driver, newest first."""
         generations = {c: m.generation for c, m in manifests.items()}
-        return lineage(generations, self._generations().starts(), self.generation)
+        return lineage(generations, starts, self.generation)
 
     def manifests(self) -> list[CheckpointMetadata]:
         """All checkpoints whose manifest can be read."""
@@ -211,6 +227,11 @@ class CheckpointStore:
             except CorruptCheckpointError as error:
                 problems[checkpoint] = str(error)
                 continue
+            except StorageError as error:
+                if _is_missing(error):
+                    # An older driver that is still at work has deleted it just now.
+                    continue
+                raise
             if metadata is not None:
                 manifests[checkpoint] = metadata
         return manifests, problems
@@ -231,7 +252,7 @@ class CheckpointStore:
         try:
             data = self.read_segment(handle.path)
         except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if _is_missing(error):
                 raise CorruptCheckpointError(f"{handle.path} is missing") from error
             raise
         handle.verify(data)
@@ -282,11 +303,12 @@ class CheckpointStore:
         fs, root = self._root()
         # Before the manifests: what is not named by one later was not written in between.
         segments = tuple(fs.list(f"{root}/shared"))
+        starts = self._starts()
         manifests, problems = self._manifests()
         return Contents(
             segments,
             {checkpoint: found.segment_paths() for checkpoint, found in manifests.items()},
-            tuple(self._counting(manifests)),
+            tuple(self._counting(manifests, starts)),
             frozenset(self.ids()) - {*manifests, *problems},
             frozenset(problems),
         )
@@ -343,3 +365,8 @@ class CheckpointStore:
     def _metadata_path(self, checkpoint: int) -> tuple[FileSystem, str]:
         fs, root = self._root()
         return fs, f"{root}/chk-{checkpoint}/_metadata"
+
+
+def _is_missing(error: StorageError) -> bool:
+    """Whether the storage answered that there is no such file."""
+    return isinstance(error.__cause__, FileNotFoundError)

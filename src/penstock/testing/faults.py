@@ -82,8 +82,8 @@ class FaultyFileSystem(MemoryFileSystem):
         """Whether the process that is running now may die in the middle of an operation."""
         self.later: Callable[[Callable[[], object]], None] = lambda action: None
         """Does something at a later time: an operation that was given up and comes true."""
-        self.before_call: Callable[[], None] | None = None
-        """Called before every operation of a driver: others may act now."""
+        self.before_call: Callable[[str], None] | None = None
+        """Called before every operation of a driver, with what it is: others may act now."""
         self.decisions: dict[str, bytes] = {}
         """What decides between drivers: manifests and generations, as they were first created."""
         self.failed_cleanups = 0
@@ -107,7 +107,7 @@ class FaultyFileSystem(MemoryFileSystem):
     ) -> T:
         """Do `action`, unless the seed has something else in mind."""
         if self.before_call is not None:
-            self.before_call()
+            self.before_call(what)
         if not self.armed:
             return action()
         doomed = self._is_doomed()

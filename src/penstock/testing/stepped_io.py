@@ -26,6 +26,8 @@ class Steps:
         self._worker: _Worker | None = None
         self._calls = 0
         self._dead = False
+        self.due: str | None = None
+        """The call that it is stopped before."""
         self.ended = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -60,15 +62,15 @@ class Steps:
             self.error = error
         self.ended = True
 
-    def _stop(self) -> None:
+    def _stop(self, call: str) -> None:
+        self._calls += 1
+        if self._calls > 1 and not self._dead:
+            assert self._worker is not None
+            self.due = call
+            self._worker.hand_back()
+            self.due = None
         if self._dead:
             raise SimulatedCrash
-        self._calls += 1
-        if self._calls > 1:
-            assert self._worker is not None
-            self._worker.hand_back()
-            if self._dead:
-                raise SimulatedCrash
 
 
 class SteppedIo:
@@ -78,7 +80,7 @@ class SteppedIo:
         self.queue: deque[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = deque()
         self._filesystem = filesystem
         self._rng = rng
-        self._stepped = rng.choice((0.1, 0.3, 1.0))
+        self.stepped = rng.choice((0.1, 0.3, 1.0))
         """How much of the work is cut into steps: threads take time."""
         self._under_way: Steps | None = None
 
@@ -89,7 +91,7 @@ class SteppedIo:
         """Make the next step of the first piece; the last one is that its answer arrives."""
         work, done = self.queue[0]
         if self._under_way is None:
-            stepped = self._rng.random() < self._stepped
+            stepped = self._rng.random() < self.stepped
             self._under_way = Steps(work, self._filesystem if stepped else None)
         steps = self._under_way
         if not steps.ended:
@@ -101,6 +103,11 @@ class SteppedIo:
         if steps.error is not None and not isinstance(steps.error, Exception):
             raise steps.error
         done(steps.result, steps.error)
+
+    @property
+    def due(self) -> str | None:
+        """The call that the work under way is stopped before."""
+        return self._under_way.due if self._under_way is not None else None
 
     def kill(self) -> None:
         """The driver is no more."""

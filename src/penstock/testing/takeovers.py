@@ -3,10 +3,10 @@
     TakeoverScenario(4711).run().verify()
 
 The program, its settings and its faults are those of `Scenario(seed)`. At random moments another
-driver starts under the same job id, on the same storage, with slots of its own. While it claims the
-job, call by call of the storage, the one before it goes on; then that one is dead, wherever it was,
-or stands still for a while and goes on, or never stops. In the end the newest has finished the job,
-the others have found out, and the files hold every record once.
+driver starts under the same job id, on the same storage, with slots of its own. The one before it
+is dead by then, or stands still for a while and goes on, or never stops. All that drivers do to the
+storage they do call by call, so each may act between two calls of another, or die there. In the end
+the newest has finished the job, the others have found out, and the files hold every record once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from penstock.testing.simulator import Simulation
 from penstock.testing.stages import begin_run
 from penstock.testing.stepped_io import Steps
 
+Moment = tuple[str, str]
+"""A call of the storage: how it begins and how it ends."""
+WRITES: Moment = ("create", "/_metadata")
+"""A checkpoint is about to exist."""
+BEGINS: Moment = ("create", ".start")
+"""A driver has looked for the newest checkpoint."""
 _LONGEST_PAUSE = 3000
 _MOST_TICKS = 400_000
 
@@ -46,6 +52,13 @@ class TakeoverScenario(Scenario):
         self.drivers = [self.simulation]
         self._arriving: Steps | None = None
         """The next driver, on its way to claim the job."""
+        self._fate: Fate | None = None
+        """What becomes of the driver before it."""
+        self._moment: Moment | None = None
+        """Before which call the driver is taken by surprise; None: at any time."""
+        self._wakes_at: dict[int, Moment | None] = {}
+        """Before which call of the newest driver one that stands still goes on."""
+        self.simulation.io.stepped = 1.0
         self._paused: dict[int, int] = {}
         self._ticks = 0
         self._try_again = False
@@ -68,11 +81,11 @@ class TakeoverScenario(Scenario):
             assert self._ticks < _MOST_TICKS, "the drivers hang"
             self._ticks += 1
             taken_over = self._arriving is not None or len(self.drivers) > takeovers
-            if self._try_again or (self._ticks >= due and not taken_over):
+            if self._try_again or (self._ticks >= due and not taken_over and self._surprised()):
                 due = self._next_takeover()
                 self._begin_takeover()
                 continue
-            able = [number for number in running if self._paused.get(number, 0) <= self._ticks]
+            able = [number for number in running if self._is_awake(number)]
             # One that claims a job is as quick as one that runs it.
             chosen = self._rng.randrange(len(able) + (self._arriving is not None) or 1)
             if chosen < len(able):
@@ -80,7 +93,29 @@ class TakeoverScenario(Scenario):
             elif self._arriving is not None and self._step(self._arriving):
                 self._end_takeover(self._arriving)
 
+    def _surprised(self) -> bool:
+        """Whether the driver at work is where the next one is to begin."""
+        return self._moment is None or self._is_before(self._moment)
+
+    def _is_awake(self, number: int) -> bool:
+        if self._paused.get(number, 0) <= self._ticks:
+            return True
+        moment, newest = self._wakes_at.get(number), len(self.drivers) - 1
+        if moment is None or number == newest or not self._is_before(moment):
+            return False
+        # Now the newest one stands for a moment, or it would always be the quicker one.
+        self._paused[newest] = self._ticks + self._rng.randrange(1, 200)
+        self._paused[number] = 0
+        return True
+
+    def _is_before(self, moment: Moment) -> bool:
+        """Whether the newest driver is about to make such a call."""
+        call = self.drivers[-1].io.due
+        return call is not None and call.startswith(moment[0]) and call.endswith(moment[1])
+
     def _next_takeover(self) -> int:
+        # Most of what drivers do to each other hangs on what one does about its manifests.
+        self._moment = self._rng.choice((None, WRITES, ("list", f"/{self.job.id}")))
         return self._ticks + self._rng.randrange(1, self._rng.choice((50, 400, 1500)))
 
     def _running(self) -> list[int]:
@@ -100,7 +135,18 @@ class TakeoverScenario(Scenario):
         self._try_again = False
         if not self._ending():
             job = self.next_job()
+            if self._fate is None:
+                self._fate = self.next_fate()
+                self._let_stand(len(self.drivers) - 1, self._fate)
             self._arriving = Steps(lambda: self._claim(job), self.filesystem)
+
+    def _let_stand(self, number: int, fate: Fate) -> None:
+        """A driver that will be dead is so at once; one that is paused goes on some time."""
+        if fate is Fate.DEAD:
+            self._paused[number] = _MOST_TICKS
+        elif fate is Fate.PAUSED:
+            self._paused[number] = self._ticks + self._rng.randrange(1, _LONGEST_PAUSE)
+            self._wakes_at[number] = self._rng.choice((None, BEGINS, WRITES))
 
     def _ending(self) -> bool:
         """Whether a driver has begun to end the job: then its id stands for a new one."""
@@ -110,7 +156,9 @@ class TakeoverScenario(Scenario):
     def _claim(self, job: Job) -> Simulation:
         job = replace(job, store=job.store and job.store.claim())
         seed = f"{self.seed}/driver {len(self.drivers) + 1}"
-        return Simulation(seed, job, self.rates, self.filesystem)
+        after = Simulation(seed, job, self.rates, self.filesystem)
+        after.io.stepped = 1.0
+        return after
 
     def _step(self, arriving: Steps) -> bool:
         self.filesystem.may_crash = False
@@ -128,10 +176,9 @@ class TakeoverScenario(Scenario):
             raise arrived.error
         after: Simulation = arrived.result
         after.clock.now = self.simulation.clock.now
-        self.fates.append(self.next_fate())
-        if self.fates[-1] is Fate.PAUSED:
-            pause = self._rng.randrange(1, _LONGEST_PAUSE)
-            self._paused[len(self.drivers) - 1] = self._ticks + pause
+        assert self._fate is not None
+        self.fates.append(self._fate)
+        self._fate = None
         self.drivers.append(after)
         self.simulation = after
         self.took_over(after)
