@@ -14,6 +14,7 @@ from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.graph.partitioning import BroadcastPartitioning, ForwardPartitioning
 from penstock.jobmanager.job import Job
+from penstock.testing.event_programs import EVENTS
 from penstock.testing.faults import FaultRates
 from penstock.testing.stages import HoldBack
 from penstock.testing.takeovers import TakeoverScenario
@@ -66,7 +67,8 @@ class RescaleScenario(TakeoverScenario):
         """The groups whose parallelism shows in the results.
 
         Each subtask gets a copy of what is broadcast. `Follow` needs its input in order, which only
-        single subtasks before it keep, and `HoldBack` marks what it holds with its subtask.
+        single subtasks before it keep, and `HoldBack` marks what it holds with its subtask. The
+        source of an `EventCase` has one reader.
         """
         program = self.program.program
         fixed = {
@@ -76,6 +78,8 @@ class RescaleScenario(TakeoverScenario):
         }
         for node in program.nodes.values():
             if isinstance(getattr(node.operator, "function", None), HoldBack):
+                fixed.add(node.id)
+            if node.name.endswith(EVENTS):
                 fixed.add(node.id)
         if any("Follow(" in line for line in self.program.lines):
             fixed |= {node.id for node in program.nodes.values() if node.parallelism == 1}

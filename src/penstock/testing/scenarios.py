@@ -68,11 +68,15 @@ class Scenario:
         env.set_max_parallelism(choices("max parallelism").choice((4, 128, 128)))
         chance = choices("program")
         self.program = ProgramBuilder(chance, env, self.filesystem.uri, seed, self.at_least_once)
-        self.program.build()
+        self.build(self.program)
         self.job = self._job(env._assemble(f"seed {seed}")).claimed()
         self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
         cancelling = choices("cancelling")
         self.cancel_at = cancelling.randrange(1, 1500) if cancelling.random() < 0.04 else None
+
+    def build(self, program: ProgramBuilder) -> None:
+        """Say what the program is."""
+        program.build()
 
     def _job(self, job: Job) -> Job:
         choices = self.choices
