@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planted_bugs import TWICE, WRONG, Bugs, finds, problem_of
+from planted_bugs import GONE, HANGS, TWICE, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint import lineage
@@ -58,17 +58,17 @@ def a_driver_looks_before_it_writes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CheckpointStore, "complete", complete)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(f"{GONE}|{HANGS}")
 def nobody_notes_where_it_begins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Generations, "note_start", lambda self, mine, checkpoint: None)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(f"is written twice|{HANGS}")
 def every_driver_counts_its_attempts_from_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lineage, "attempts_before", lambda generation: 0)
 
 
-@BUGS.shown_by(WRONG)
+@BUGS.shown_by(f"{GONE}|{HANGS}")
 def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyPatch) -> None:
     def note_start(self: CheckpointStore, checkpoint: int) -> None:
         self._generations().note_start(self.generation, checkpoint)
