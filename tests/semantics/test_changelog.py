@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planted_bugs import Bug, finds, problem_of
+from planted_bugs import WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint.handles import OperatorSnapshot
@@ -42,20 +42,15 @@ def test_the_seeds_go_on_from_what_was_logged(monkeypatch: pytest.MonkeyPatch) -
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
-BUGS: dict[str, Bug] = {}
+BUGS = Bugs()
 
 
-def bug(patch: Bug) -> Bug:
-    BUGS[patch.__name__] = patch
-    return patch
-
-
-@bug
+@BUGS.shown_by(WRONG)
 def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentChain, "logged", lambda self, mark, base, piece: None)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_piece_counts_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     original = ChangeLog.write
 
@@ -67,7 +62,7 @@ def a_piece_counts_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ChangeLog, "write", write)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def an_earlier_cut_takes_the_place_of_a_later_one(patch: pytest.MonkeyPatch) -> None:
     original = SegmentChain.confirm
 
@@ -78,7 +73,7 @@ def an_earlier_cut_takes_the_place_of_a_later_one(patch: pytest.MonkeyPatch) -> 
     patch.setattr(SegmentChain, "confirm", confirm)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) -> None:
     def changed(self: Generations) -> set[Any]:
         return set(self._newest_keys)
@@ -87,6 +82,6 @@ def changes_of_a_checkpoint_under_way_are_left_out(patch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_a_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    BUGS[name](monkeypatch)
-    finds(problem_of(lambda seed: Scenario(seed, MANY_RESTORES, changelog=True)), range(200))
+def test_a_bug_is_found(name: str) -> None:
+    look = problem_of(lambda seed: Scenario(seed, MANY_RESTORES, changelog=True))
+    finds(*BUGS[name], look, range(200))

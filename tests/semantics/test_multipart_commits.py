@@ -201,8 +201,12 @@ def test_what_is_visible_is_what_checkpoints_cover(
             check(Job(seed, monkeypatch))
 
 
+def uploads_are_not_aborted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MultipartCommitter, "abort_others", lambda self, keep: None)
+
+
 def test_some_seed_finds_the_bug_of_uploads_that_are_not_aborted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(MultipartCommitter, "abort_others", lambda self, keep: None)
-    finds(lambda seed: check(Job(seed, monkeypatch)), range(20))
+    look = lambda seed: check(Job(seed, monkeypatch))  # noqa: E731
+    finds(uploads_are_not_aborted, "uploads are left over", look, range(20))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planted_bugs import Bug, finds, problem_of, recovery_does_not_commit_again
+from planted_bugs import LOST, WRONG, Bugs, finds, problem_of, recovery_does_not_commit_again
 from seed_frame import chunks, verify
 
 from penstock.checkpoint.metadata import CheckpointMetadata
@@ -40,7 +40,10 @@ def test_the_driver_does_die_there(plan: int) -> None:
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
+BUGS = Bugs()
 
+
+@BUGS.shown_by("exists and is not whole")
 def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
     original = CheckpointStore.write_segment
 
@@ -51,6 +54,7 @@ def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) 
     patch.setattr(CheckpointStore, "write_segment", write)
 
 
+@BUGS.shown_by("and the savepoint exists: True")
 def the_manifest_of_a_savepoint_is_written_first(patch: pytest.MonkeyPatch) -> None:
     original = SavepointLocation.store
 
@@ -61,6 +65,7 @@ def the_manifest_of_a_savepoint_is_written_first(patch: pytest.MonkeyPatch) -> N
     patch.setattr(SavepointLocation, "store", store)
 
 
+@BUGS.shown_by(WRONG)
 def a_savepoint_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
     original = Completion.begin
 
@@ -70,6 +75,7 @@ def a_savepoint_is_no_checkpoint_of_the_job(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Completion, "begin", begin)
 
 
+@BUGS.shown_by("there is no savepoint|and the savepoint exists: False")
 def a_savepoint_has_no_copy_yet_when_all_is_committed(patch: pytest.MonkeyPatch) -> None:
     original = Completion.begin
 
@@ -79,6 +85,7 @@ def a_savepoint_has_no_copy_yet_when_all_is_committed(patch: pytest.MonkeyPatch)
     patch.setattr(Completion, "begin", begin)
 
 
+@BUGS.shown_by(WRONG)
 def a_job_is_held_by_a_checkpoint_that_does_not_exist(patch: pytest.MonkeyPatch) -> None:
     original = Completion.begin
 
@@ -91,17 +98,10 @@ def a_job_is_held_by_a_checkpoint_that_does_not_exist(patch: pytest.MonkeyPatch)
     patch.setattr(Completion, "begin", begin)
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        a_part_of_a_savepoint_counts_before_it_is_stored,
-        the_manifest_of_a_savepoint_is_written_first,
-        a_savepoint_is_no_checkpoint_of_the_job,
-        a_savepoint_has_no_copy_yet_when_all_is_committed,
-        recovery_does_not_commit_again,
-        a_job_is_held_by_a_checkpoint_that_does_not_exist,
-    ],
-)
-def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug(monkeypatch)
-    finds(problem_of(lambda seed: PlannedDeathScenario(seed, QUIET)), range(20 * EVERY))
+BUGS.shown_by(LOST)(recovery_does_not_commit_again)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_some_seed_finds_the_bug(name: str) -> None:
+    look = problem_of(lambda seed: PlannedDeathScenario(seed, QUIET))
+    finds(*BUGS[name], look, range(20 * EVERY))

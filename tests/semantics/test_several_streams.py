@@ -121,8 +121,10 @@ def test_faults_change_nothing(program: Any, expected: list[Any], seeds: range) 
             assert results(program, seed) == expected
 
 
-def test_some_seed_finds_the_bug_of_rules_that_are_not_restored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(BroadcastBackend, "restore", lambda *_: None)
-    finds(lambda seed: None if results(judged, seed) == JUDGED else "other rules", range(150))
+def rules_are_not_restored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BroadcastBackend, "restore", lambda *_: None)
+
+
+def test_some_seed_finds_the_bug_of_rules_that_are_not_restored() -> None:
+    rules = lambda seed: None if results(judged, seed) == JUDGED else "other rules"  # noqa: E731
+    finds(rules_are_not_restored, "other rules", rules, range(150))

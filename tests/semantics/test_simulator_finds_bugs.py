@@ -13,7 +13,7 @@ from typing import Any
 
 import planted_bugs
 import pytest
-from planted_bugs import Bug, finds, problem_of
+from planted_bugs import GONE, HANGS, LEFT_OVER, LOST, TWICE, WRONG, Bugs, finds, problem_of
 
 import penstock.runtime.chain as chain
 import penstock.runtime.keyed_operator as keyed_operator
@@ -48,18 +48,13 @@ from penstock.testing.scenarios import Scenario
 
 MOST_SEEDS = 400
 
-BUGS: dict[str, Bug] = {}
-
-
-def bug(patch: Bug) -> Bug:
-    BUGS[patch.__name__] = patch
-    return patch
+BUGS = Bugs()
 
 
 # --- barriers ---------------------------------------------------------------------------------
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def barriers_are_not_aligned(patch: pytest.MonkeyPatch) -> None:
     original = InputGate.__init__
 
@@ -69,7 +64,7 @@ def barriers_are_not_aligned(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InputGate, "__init__", init)
 
 
-@bug
+@BUGS.shown_by(HANGS)
 def the_end_of_input_is_no_barrier(patch: pytest.MonkeyPatch) -> None:
     original = InputGate._check_aligned
 
@@ -80,7 +75,7 @@ def the_end_of_input_is_no_barrier(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InputGate, "_check_aligned", check)
 
 
-@bug
+@BUGS.shown_by(HANGS)
 def an_abort_is_forgotten_until_the_barrier_comes(patch: pytest.MonkeyPatch) -> None:
     def abort(self: InputGate, checkpoint: int) -> None:
         if self._aligning is not None and self._aligning.checkpoint == checkpoint:
@@ -93,13 +88,13 @@ def an_abort_is_forgotten_until_the_barrier_comes(patch: pytest.MonkeyPatch) -> 
 # --- channels ---------------------------------------------------------------------------------
 
 
-@bug
+@BUGS.shown_by("its credits are")
 def credits_count_twice(patch: pytest.MonkeyPatch) -> None:
     original = OutputChannel.grant
     patch.setattr(OutputChannel, "grant", lambda self, credits: original(self, 2 * credits))
 
 
-@bug
+@BUGS.shown_by(LOST)
 def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
     original = Slot._frame
 
@@ -111,12 +106,12 @@ def a_gap_in_a_channel_is_not_seen(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Slot, "_frame", frame)
 
 
-@bug
+@BUGS.shown_by(HANGS)
 def nobody_counts_what_went_into_a_link(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Slot, "_count", lambda self: None)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(chain, "isolate", lambda value: value)
     patch.setattr(output, "isolator", lambda deep: lambda value: value)
@@ -125,7 +120,7 @@ def records_are_not_isolated(patch: pytest.MonkeyPatch) -> None:
 # --- sources ----------------------------------------------------------------------------------
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
     original = Checkpoints.acknowledged
 
@@ -137,7 +132,7 @@ def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Checkpoints, "acknowledged", acknowledged)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def splits_reach_the_reader_before_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
     def assign(self: Subtask, splits: Any, ask_again_ms: int | None) -> None:
         assert self._reading is not None
@@ -146,7 +141,7 @@ def splits_reach_the_reader_before_the_checkpoint(patch: pytest.MonkeyPatch) -> 
     patch.setattr(Subtask, "assign", assign)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_reader_is_one_record_ahead(patch: pytest.MonkeyPatch) -> None:
     def snapshot(self: _GeneratorReader) -> list[Any]:
         return [{**split, "next": split["next"] + split["step"]} for split in self._splits]
@@ -157,7 +152,7 @@ def a_reader_is_one_record_ahead(patch: pytest.MonkeyPatch) -> None:
 # --- state ------------------------------------------------------------------------------------
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
     original = RuntimeKeyedFunction.cut
 
@@ -169,7 +164,7 @@ def changes_count_as_safe_at_the_cut(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RuntimeKeyedFunction, "cut", cut)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     def restore(self: HashMapBackend, blocks: Any) -> None:
         for block in blocks:
@@ -180,7 +175,7 @@ def deletions_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HashMapBackend, "restore", restore)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_value_changed_in_place_is_not_a_change(patch: pytest.MonkeyPatch) -> None:
     def value(self: Any) -> Any:
         return self._entries.get(self._key_context.key)
@@ -189,7 +184,7 @@ def a_value_changed_in_place_is_not_a_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HashMapListState, "_read", value)
 
 
-@bug
+@BUGS.shown_by(LOST)
 def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     original = TimerQueue.__init__
 
@@ -200,7 +195,7 @@ def timers_are_not_restored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TimerQueue, "__init__", init)
 
 
-@bug
+@BUGS.shown_by(GONE)
 def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
     original = Retained.take_superfluous
 
@@ -212,7 +207,7 @@ def shared_segments_are_deleted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Retained, "take_superfluous", take)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
     original = RuntimeKeyedFunction.restore
 
@@ -222,7 +217,7 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RuntimeKeyedFunction, "restore", restore)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
     original = compaction.Merge.__init__
 
@@ -232,21 +227,21 @@ def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(compaction.Merge, "__init__", init)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def files_of_a_database_are_restored_over_deltas(patch: pytest.MonkeyPatch) -> None:
     original = keyed_operator.keyed_parts
     last = lambda files: sorted(original(files), key=lambda part: part.database is not None)  # noqa: E731
     patch.setattr(keyed_operator, "keyed_parts", last)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def compaction_prefers_what_is_older(patch: pytest.MonkeyPatch) -> None:
     original = compaction.merge_entries
     reverse = lambda kind, payloads, **how: original(kind, payloads[::-1], **how)  # noqa: E731
     patch.setattr(compaction, "merge_entries", reverse)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_merged_segment_hides_what_came_meanwhile(patch: pytest.MonkeyPatch) -> None:
     def current(self: SegmentChain) -> Any:
         return self._settled if self._replaced is None else (self._replaced[1],)
@@ -254,12 +249,12 @@ def a_merged_segment_hides_what_came_meanwhile(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(SegmentChain, "_current", current)
 
 
-@bug
+@BUGS.shown_by(LOST)
 def operator_state_is_not_restored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OperatorStateBackend, "restore", lambda self, segments, place: None)
 
 
-@bug
+@BUGS.shown_by(TWICE)
 def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operator_state, "union", lambda parts: [e for p in parts for e in (*p, *p)])
 
@@ -267,7 +262,7 @@ def union_state_is_given_out_twice(patch: pytest.MonkeyPatch) -> None:
 # --- output -----------------------------------------------------------------------------------
 
 
-@bug
+@BUGS.shown_by(LOST)
 def output_of_aborted_checkpoints_is_dropped(patch: pytest.MonkeyPatch) -> None:
     def cut(self: RuntimeSink, checkpoint: int) -> OperatorCut:
         prepared = ends._Prepared(self.writer.prepare_commit())
@@ -276,7 +271,7 @@ def output_of_aborted_checkpoints_is_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RuntimeSink, "cut", cut)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def checkpoints_are_abandoned_without_a_tombstone(patch: pytest.MonkeyPatch) -> None:
     def abandon(self: CheckpointStore, checkpoint: int) -> bool:
         fs, path = self._metadata_path(checkpoint)
@@ -285,15 +280,15 @@ def checkpoints_are_abandoned_without_a_tombstone(patch: pytest.MonkeyPatch) -> 
     patch.setattr(CheckpointStore, "abandon", abandon)
 
 
-@bug
+@BUGS.shown_by(LEFT_OVER)
 def old_output_is_not_aborted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_FileCommitter, "abort_others", lambda self, keep: None)
 
 
-bug(planted_bugs.recovery_does_not_commit_again)
+BUGS.shown_by(LOST)(planted_bugs.recovery_does_not_commit_again)
 
 
-@bug
+@BUGS.shown_by(TWICE)
 def results_of_a_failed_attempt_are_let_through(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ResultGate, "forget", lambda self: None)
 
@@ -337,8 +332,7 @@ class Unswept(Scenario):
 @pytest.mark.parametrize("name", BUGS)
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
-    BUGS[name](monkeypatch)
     # Unaligned checkpoints and the changelog have planted bugs of their own.
     rates = RATES.get(name)
     look = problem_of(lambda seed: Unswept(seed, rates, unaligned=False, changelog=False))
-    finds(look, range(MOST_SEEDS))
+    finds(*BUGS[name], look, range(MOST_SEEDS))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from planted_bugs import Bug, finds, problem_of
+from planted_bugs import GONE, LEFT_OVER, WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint import orphans, sweeping
@@ -35,7 +35,10 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
+TOO_MUCH = Bugs()
 
+
+@TOO_MUCH.shown_by(WRONG)
 def what_is_referred_to_is_swept(patch: pytest.MonkeyPatch) -> None:
     original = orphans.orphans
 
@@ -46,6 +49,7 @@ def what_is_referred_to_is_swept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweeping, "orphans", blind)
 
 
+@TOO_MUCH.shown_by(WRONG)
 def checkpoints_under_way_are_swept(patch: pytest.MonkeyPatch) -> None:
     original = orphans.orphans
 
@@ -55,10 +59,12 @@ def checkpoints_under_way_are_swept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweeping, "orphans", hasty)
 
 
+@TOO_MUCH.shown_by(WRONG)
 def merged_segments_are_swept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentName, "is_merged", property(lambda name: False))
 
 
+@TOO_MUCH.shown_by(GONE)
 def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
     original = orphans.orphans
 
@@ -68,23 +74,18 @@ def what_slots_build_upon_is_swept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweeping, "orphans", greedy)
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        what_is_referred_to_is_swept,
-        checkpoints_under_way_are_swept,
-        merged_segments_are_swept,
-        what_slots_build_upon_is_swept,
-    ],
-)
+@pytest.mark.parametrize("name", TOO_MUCH)
 def test_some_seed_finds_the_bug_that_sweeps_too_much(
-    bug: Bug, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
-    bug(monkeypatch)
-    finds(problem_of(lambda seed: Scenario(seed, RESTORES)), range(400))
+    finds(*TOO_MUCH[name], problem_of(lambda seed: Scenario(seed, RESTORES)), range(400))
 
 
+TOO_LITTLE = Bugs()
+
+
+@TOO_LITTLE.shown_by(LEFT_OVER)
 def orphans_are_left(patch: pytest.MonkeyPatch) -> None:
     parse = SegmentName.parse
 
@@ -94,6 +95,7 @@ def orphans_are_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentName, "parse", staticmethod(some))
 
 
+@TOO_LITTLE.shown_by(LEFT_OVER)
 def tombstones_are_left(patch: pytest.MonkeyPatch) -> None:
     original = orphans.orphans
 
@@ -103,9 +105,6 @@ def tombstones_are_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweeping, "orphans", careful)
 
 
-@pytest.mark.parametrize("bug", [orphans_are_left, tombstones_are_left])
-def test_some_seed_finds_the_bug_that_sweeps_too_little(
-    bug: Bug, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bug(monkeypatch)
-    finds(problem_of(SweepScenario), range(200))
+@pytest.mark.parametrize("name", TOO_LITTLE)
+def test_some_seed_finds_the_bug_that_sweeps_too_little(name: str) -> None:
+    finds(*TOO_LITTLE[name], problem_of(SweepScenario), range(200))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from planted_bugs import Bug, finds, problem_of
+from planted_bugs import GONE, HANGS, TWICE, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.checkpoint import lineage
 from penstock.checkpoint.generations import Generations
+from penstock.checkpoint.metadata import CheckpointMetadata, encode_metadata
 from penstock.checkpoint.store import CheckpointStore
 from penstock.connectors import file_sink
 from penstock.testing import takeovers
@@ -36,19 +39,36 @@ def test_the_seeds_reach_what_they_are_meant_to_reach() -> None:
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
+BUGS = Bugs()
 
+
+@BUGS.shown_by(f"{TWICE}|driver .* is")
 def nobody_looks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Generations, "check", lambda self, mine: None)
 
 
+@BUGS.shown_by(TWICE)
+def a_driver_looks_before_it_writes(patch: pytest.MonkeyPatch) -> None:
+    def complete(self: CheckpointStore, metadata: CheckpointMetadata) -> bool:
+        fs, path = self._metadata_path(metadata.checkpoint)
+        self.check_current()
+        data = encode_metadata(replace(metadata, generation=self.generation))
+        return fs.create(path, data) or self._is_mine(metadata.checkpoint)
+
+    patch.setattr(CheckpointStore, "complete", complete)
+
+
+@BUGS.shown_by(f"{GONE}|{HANGS}")
 def nobody_notes_where_it_begins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Generations, "note_start", lambda self, mine, checkpoint: None)
 
 
+@BUGS.shown_by(f"is written twice|{HANGS}")
 def every_driver_counts_its_attempts_from_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lineage, "attempts_before", lambda generation: 0)
 
 
+@BUGS.shown_by(f"{GONE}|{HANGS}")
 def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyPatch) -> None:
     def note_start(self: CheckpointStore, checkpoint: int) -> None:
         self._generations().note_start(self.generation, checkpoint)
@@ -58,16 +78,7 @@ def a_superseded_driver_aborts_the_output_of_its_successor(patch: pytest.MonkeyP
     patch.setattr(file_sink, "is_unfinished", lambda name, owner, last: name.startswith(owner))
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        nobody_looks,
-        nobody_notes_where_it_begins,
-        every_driver_counts_its_attempts_from_one,
-        a_superseded_driver_aborts_the_output_of_its_successor,
-    ],
-)
-def test_some_seed_finds_the_bug(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", BUGS)
+def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeovers, "_MOST_TICKS", 60_000)
-    bug(monkeypatch)
-    finds(problem_of(lambda seed: TakeoverScenario(seed, MANY_FAULTS)), range(300))
+    finds(*BUGS[name], problem_of(lambda seed: TakeoverScenario(seed, MANY_FAULTS)), range(300))

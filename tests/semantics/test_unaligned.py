@@ -9,7 +9,7 @@ from collections import Counter, deque
 from typing import Any
 
 import pytest
-from planted_bugs import Bug, finds, problem_of
+from planted_bugs import WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, replayable, verify
 
 from penstock.common import Configuration
@@ -86,30 +86,25 @@ def test_event_time_does_go_on_from_what_was_under_way() -> None:
 
 # --- does it find bugs? -----------------------------------------------------------------------
 
-BUGS: dict[str, Bug] = {}
+BUGS = Bugs()
 
 
-def bug(patch: Bug) -> Bug:
-    BUGS[patch.__name__] = patch
-    return patch
-
-
-@bug
+@BUGS.shown_by(WRONG)
 def a_half_consumed_batch_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Intake, "rest", lambda self: [])
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_half_consumed_batch_is_recorded_whole(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Intake, "rest", lambda self: self._slice + self._batch[self._position :])
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_cut_is_made_in_the_middle_of_a_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stepping, "_is_between", lambda self: True)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def what_gathers_in_a_buffer_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     def waiting(self: Output) -> dict[OutputChannel, list[Any]]:
         return {channel: channel.waiting() for channel in self.channels if channel.waiting()}
@@ -117,19 +112,19 @@ def what_gathers_in_a_buffer_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Output, "waiting", waiting)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def what_waits_is_recorded_by_both_ends(patch: pytest.MonkeyPatch) -> None:
     # The barrier stays behind what waits, which the sender has recorded all the same.
     patch.setattr(OutputChannel, "overtake", OutputChannel.control)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def what_is_queued_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     original = InputChannel.before
     patch.setattr(InputChannel, "before", lambda *args: ([], original(*args)[1]))
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def what_still_arrives_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     original = InFlight.opened
 
@@ -140,7 +135,7 @@ def what_still_arrives_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InFlight, "opened", opened)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def recording_ends_with_the_first_barrier(patch: pytest.MonkeyPatch) -> None:
     original = InputGate.cut
 
@@ -152,7 +147,7 @@ def recording_ends_with_the_first_barrier(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InputGate, "cut", cut)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def new_records_come_before_those_that_were_under_way(patch: pytest.MonkeyPatch) -> None:
     original = InputGate.poll
 
@@ -167,13 +162,13 @@ def new_records_come_before_those_that_were_under_way(patch: pytest.MonkeyPatch)
     patch.setattr(InputGate, "poll", poll)
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def what_a_pulled_barrier_overtook_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     original = OutputChannel.pull
     patch.setattr(OutputChannel, "pull", lambda *args: original(*args)[:0])
 
 
-@bug
+@BUGS.shown_by(WRONG)
 def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InFlight, "leaves_by", lambda self, channels: None)
     original = Barriers._time_is_up
@@ -191,13 +186,11 @@ def a_subtask_acknowledges_before_its_barriers_have_left(patch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", BUGS)
 def test_some_seed_finds_the_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulator, "MAX_TICKS", 20_000)
-    BUGS[name](monkeypatch)
-    finds(problem_of(lambda seed: Scenario(seed, MANY_RESTORES, unaligned=True)), range(300))
+    look = problem_of(lambda seed: Scenario(seed, MANY_RESTORES, unaligned=True))
+    finds(*BUGS[name], look, range(300))
 
 
-def test_some_seed_finds_the_bug_of_watermarks_restored_before_their_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def watermarks_are_restored_before_their_records(patch: pytest.MonkeyPatch) -> None:
     original = InFlight.data
 
     def data(self: InFlight, edges: Any) -> Any:
@@ -205,5 +198,10 @@ def test_some_seed_finds_the_bug_of_watermarks_restored_before_their_records(
             recorded.sort(key=lambda element: isinstance(element, bytes))
         return original(self, edges)
 
-    monkeypatch.setattr(InFlight, "data", data)
-    finds(lambda seed: None if run_case(seed)[0] else "a wrong answer", range(300))
+    patch.setattr(InFlight, "data", data)
+
+
+def test_some_seed_finds_the_bug_of_watermarks_restored_before_their_records() -> None:
+    bug = watermarks_are_restored_before_their_records
+    answer = lambda seed: None if run_case(seed)[0] else "a wrong answer"  # noqa: E731
+    finds(bug, "a wrong answer", answer, range(300))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.sealed import seal, unseal
 from penstock.common.filesystem import FileSystem
-from penstock.errors import SupersededError
+from penstock.errors import StorageError, SupersededError
 
 _CLAIM = re.compile(r"generation-(\d+)")
 _START = re.compile(r"generation-(\d+)\.start")
@@ -42,10 +42,13 @@ class Generations:
         """SupersededError if another driver has taken the job over, or ended it."""
         highest = self.highest()
         if highest > mine:
-            raise SupersededError(
-                f"the job was taken over: generation {highest} of its drivers is at work in "
-                f"{self.root}, and this one is generation {mine}; it commits nothing any more"
-            )
+            raise self._superseded(mine, highest)
+
+    def _superseded(self, mine: int, by: int) -> SupersededError:
+        return SupersededError(
+            f"the job was taken over: generation {by} of its drivers is at work in "
+            f"{self.root}, and this one is generation {mine}; it commits nothing any more"
+        )
 
     def note_start(self, mine: int, checkpoint: int) -> None:
         """Note where generation `mine` begins; the first note stands."""
@@ -53,12 +56,14 @@ class Generations:
 
     def starts(self) -> dict[int, int]:
         """The checkpoint that each generation began with; the end of a job begins with none."""
-        starts = {
-            number: int(self._read(f"generation-{number}.start")["checkpoint"])
-            for number in self._numbers(_START)
-        }
+        starts = {}
+        for number in self._numbers(_START):
+            start = self._read_if_there(f"generation-{number}.start")
+            if start is not None:
+                starts[number] = int(start["checkpoint"])
         for number in self._numbers(_CLAIM):
-            if number not in starts and self._read(f"generation-{number}")["ended"]:
+            claim = None if number in starts else self._read_if_there(f"generation-{number}")
+            if claim is not None and claim["ended"]:
                 starts[number] = 0
         return starts
 
@@ -71,8 +76,9 @@ class Generations:
         if self._create(mark, {"ended": True}):
             return
         # The mark may be our own, by an answer that was lost; then nobody may have come since.
-        if not self._read(mark)["ended"] or self.highest() > mine + 1:
-            self.check(mine)
+        found, highest = self._read_if_there(mark), self.highest()
+        if found is None or not found["ended"] or highest > mine + 1:
+            raise self._superseded(mine, max(highest, mine + 1))
 
     def forget(self, upto: int) -> None:
         """Delete the objects of all generations up to this one."""
@@ -87,6 +93,15 @@ class Generations:
 
     def _create(self, name: str, content: dict[str, int] | dict[str, bool]) -> bool:
         return self.fs.create(f"{self.root}/{name}", seal(content))
+
+    def _read_if_there(self, name: str) -> dict[str, int] | None:
+        """An object that was listed; None if a driver that ends the job has deleted it since."""
+        try:
+            return self._read(name)
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
 
     def _read(self, name: str) -> dict[str, int]:
         path = f"{self.root}/{name}"

@@ -39,8 +39,7 @@ def is_damage(error: BaseException) -> bool:
 
     Storage that does not answer is no damage.
     """
-    missing = isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError)
-    return missing or isinstance(error, CorruptCheckpointError)
+    return isinstance(error, CorruptCheckpointError) or _is_missing(error)
 
 
 class SegmentStore(Protocol):
@@ -182,6 +181,11 @@ class CheckpointStore:
         except CorruptCheckpointError:
             # Created whole and damaged since: whoever made it, it was not abandoned.
             return True
+        except StorageError as error:
+            if _is_missing(error):
+                # Another driver had this id, and has deleted its checkpoint since.
+                return False
+            raise
         return metadata is not None and metadata.generation == self.generation
 
     def withdraw(self, checkpoint: int) -> None:
@@ -204,12 +208,13 @@ class CheckpointStore:
         CheckpointFormatError if a newer version of Penstock wrote one: an older checkpoint would
         repeat what that one has committed.
         """
+        starts = self._starts()
         manifests, problems = self._manifests()
         problems = {**(struck or {}), **problems}
         manifests = {c: found for c, found in manifests.items() if c not in problems}
         passed_over: list[str] = []
         listing = Listing(self._segment)
-        for checkpoint in sorted({*self._counting(manifests), *problems}, reverse=True):
+        for checkpoint in sorted({*self._counting(manifests, starts), *problems}, reverse=True):
             if before is not None and checkpoint >= before:
                 continue
             problem = problems.get(checkpoint) or listing.lack(manifests[checkpoint].segments())
@@ -218,10 +223,20 @@ class CheckpointStore:
             passed_over.append(f"checkpoint {checkpoint} cannot be used: {problem}")
         return None, passed_over
 
-    def _counting(self, manifests: Mapping[int, CheckpointMetadata]) -> list[int]:
+    def _starts(self) -> dict[int, int]:
+        """The checkpoint that each driver began with; to be read before the manifests.
+
+        A driver that ends the job deletes its checkpoints, and then the mark of the end. So whoever
+        does not find the mark any more finds no checkpoint of that job either.
+        """
+        return self._generations().starts()
+
+    def _counting(
+        self, manifests: Mapping[int, CheckpointMetadata], starts: Mapping[int, int]
+    ) -> list[int]:
         """Those of them that count for this driver, newest first."""
         generations = {c: m.generation for c, m in manifests.items()}
-        return lineage(generations, self._generations().starts(), self.generation)
+        return lineage(generations, starts, self.generation)
 
     def manifests(self) -> list[CheckpointMetadata]:
         """All checkpoints whose manifest can be read."""
@@ -243,6 +258,11 @@ class CheckpointStore:
             except CorruptCheckpointError as error:
                 problems[checkpoint] = str(error)
                 continue
+            except StorageError as error:
+                if _is_missing(error):
+                    # An older driver that is still at work has deleted it just now.
+                    continue
+                raise
             if metadata is not None:
                 manifests[checkpoint] = metadata
         return manifests, problems
@@ -315,11 +335,12 @@ class CheckpointStore:
         fs, root = self._root()
         # Before the manifests: what is not named by one later was not written in between.
         segments = tuple(fs.list(f"{root}/shared"))
+        starts = self._starts()
         manifests, problems = self._manifests()
         return Contents(
             segments,
             {checkpoint: found.segment_paths() for checkpoint, found in manifests.items()},
-            tuple(self._counting(manifests)),
+            tuple(self._counting(manifests, starts)),
             frozenset(self.ids()) - {*manifests, *problems},
             frozenset(problems),
         )
@@ -387,3 +408,8 @@ class CheckpointStore:
     def _metadata_path(self, checkpoint: int) -> tuple[FileSystem, str]:
         fs, root = self._root()
         return fs, f"{root}/chk-{checkpoint}/_metadata"
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Whether the storage answered that there is no such file."""
+    return isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError)

@@ -10,7 +10,6 @@ that was never changed.
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from penstock.common.settings import StateSettings
@@ -29,7 +28,7 @@ class ChangeScenario(StopScenario):
 
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
-        self._changes = random.Random(seed + 4)
+        self._changes = self.choices("changes")
         self._put_in: list[int] = []
         self.versions: list[int] = []
         """How many operators were put in, in each version after the first."""

@@ -9,7 +9,6 @@ ones are late is known too.
 from __future__ import annotations
 
 import itertools
-import random
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +24,25 @@ from penstock.datastream import (
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.functions import CoGroupFunction
 from penstock.datastream.window import (
+    CountEvictor,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.testing.choices import Choices
 
+EVENTS = "events"
+"""The name of the source of a case."""
 _KEYS = "abcde"
-KINDS = ("tumbling", "sliding", "session", "timer", "join", "window join", "co-group", "late")
+KINDS = (
+    *("tumbling", "sliding", "session", "timer", "join", "window join", "co-group"),
+    *("late", "lateness", "evictor"),
+)
 """What a case may be about."""
+_ONE_WAY = ("late", "lateness", "evictor")
+"""Where the order of a key's records counts: they go from the source straight to the window."""
+_KEPT = 2
+"""How many records of a window an evictor leaves."""
 _LATE = OutputTag("late")
 
 
@@ -85,7 +95,7 @@ class EventCase:
     @staticmethod
     def random(seed: int) -> EventCase:
         """The case of a seed."""
-        rng = random.Random(seed)
+        rng = Choices(seed)("event case")
         disorder = rng.choice((0, 3, 20))
         events = []
         now = 1_000
@@ -104,11 +114,9 @@ class EventCase:
         strategy = self._strategy().with_timestamp_assigner(lambda value, _: value[1])
         source = DataGeneratorSource(lambda n: events[n], len(events), rate)
         # One reader: two would each see a part, and the slower one decide over lateness.
-        stream = env.from_source(source, strategy, "events").set_parallelism(1)
-        if self.kind == "late":
-            windows = stream.key_by(lambda value: value[0]).window(self._assigner())
-            summed = windows.side_output_late_data(_LATE).apply(_Bounds())
-            return summed.union(summed.get_side_output(_LATE))
+        stream = env.from_source(source, strategy, EVENTS).set_parallelism(1)
+        if self.kind in _ONE_WAY:
+            return self._one_way(stream)
         keyed = stream.rebalance().map(lambda value: value).key_by(lambda value: value[0])
         if self.kind == "timer":
             return keyed.process(_Later())
@@ -121,8 +129,18 @@ class EventCase:
             return self._windowed_pairs(stream)
         return keyed.window(self._assigner()).apply(_Bounds())
 
+    def _one_way(self, stream: DataStream) -> DataStream:
+        windows = stream.key_by(lambda value: value[0]).window(self._assigner())
+        if self.kind == "evictor":
+            evicted: DataStream = windows.evictor(CountEvictor.of(_KEPT)).apply(_Bounds())
+            return evicted
+        if self.kind == "lateness":
+            windows = windows.allowed_lateness(self.slide)
+        summed = windows.side_output_late_data(_LATE).apply(_Bounds())
+        return summed.union(summed.get_side_output(_LATE))
+
     def _strategy(self) -> WatermarkStrategy:
-        if self.kind == "late":
+        if self.kind in ("late", "lateness"):
             return WatermarkStrategy.for_generator(_AtOnce)
         # A session that ends where a record is may have fired when another record of that time
         # came: one more millisecond, and the answer does not depend on when watermarks are made.
@@ -143,7 +161,7 @@ class EventCase:
 
     def _assigner(self) -> Any:
         size, slide = Time.milliseconds(self.size), Time.milliseconds(self.slide)
-        if self.kind in ("tumbling", "late"):
+        if self.kind in ("tumbling", *_ONE_WAY):
             return TumblingEventTimeWindows.of(size)
         if self.kind == "sliding":
             return SlidingEventTimeWindows.of(size, slide)
@@ -159,6 +177,10 @@ class EventCase:
         if self.kind in ("join", "window join"):
             pairs = itertools.product(self.events, self.events)
             return Counter((left[2], right[2]) for left, right in pairs if self._meet(left, right))
+        if self.kind == "lateness":
+            return self._with_lateness()
+        if self.kind == "evictor":
+            return self._evicted()
         sums: dict[tuple[str, int, int], int] = {}
         late = self._late() if self.kind == "late" else []
         parts = self._sessions() if self.kind == "session" else self._fixed(late)
@@ -176,6 +198,32 @@ class EventCase:
                 found.append(event)
             watermark = max(watermark, event[1])
         return found
+
+    def _with_lateness(self) -> Counter[Any]:
+        """A window fires when its time has come, and again for each record within the lateness."""
+        found: Counter[Any] = Counter()
+        sums: dict[tuple[str, int, int], int] = {}
+        watermark = 0
+        for key, at, number in (*self.events, ("", 1 << 62, 0)):
+            start = at - at % self.size
+            window = (key, start, start + self.size)
+            last = start + self.size - 1
+            if last + self.slide <= watermark:
+                found[key, at, number] += 1
+            else:
+                sums[window] = sums.get(window, 0) + number
+                found[(*window, sums[window])] += last <= watermark
+            passed = (each for each in sums if each[0] and watermark < each[2] - 1 <= at)
+            found.update((*each, sums[each]) for each in passed)
+            watermark = max(watermark, at)
+        return +found
+
+    def _evicted(self) -> Counter[Any]:
+        """The last records of every window, in the order in which they came."""
+        windows: dict[tuple[str, int, int], list[int]] = {}
+        for key, start, end, number in self._fixed([]):
+            windows.setdefault((key, start, end), []).append(number)
+        return Counter((*window, sum(numbers[-_KEPT:])) for window, numbers in windows.items())
 
     def _meet(self, left: tuple[str, int, int], right: tuple[str, int, int]) -> bool:
         if self.kind == "window join":

@@ -82,6 +82,10 @@ class FaultyFileSystem(MemoryFileSystem):
         """Whether the process that is running now may die in the middle of an operation."""
         self.later: Callable[[Callable[[], object]], None] = lambda action: None
         """Does something at a later time: an operation that was given up and comes true."""
+        self.before_call: Callable[[str], None] | None = None
+        """Called before every operation of a driver, with what it is: others may act now."""
+        self.decisions: dict[str, bytes] = {}
+        """What decides between drivers: manifests and generations, as they were first created."""
         self.failed_cleanups = 0
         """Listings and deletions that went wrong: something may be left over, and that is all."""
         self.name = f"fs{next(_numbers)}"
@@ -102,6 +106,8 @@ class FaultyFileSystem(MemoryFileSystem):
         late: Callable[[], object] | None = None,
     ) -> T:
         """Do `action`, unless the seed has something else in mind."""
+        if self.before_call is not None:
+            self.before_call(what)
         if not self.armed:
             return action()
         doomed = self._is_doomed()
@@ -155,7 +161,10 @@ class FaultyFileSystem(MemoryFileSystem):
 
     def create(self, path: str, *parts: bytes) -> bool:
         def make() -> bool:
-            return MemoryFileSystem.create(self, path, *parts)
+            created = MemoryFileSystem.create(self, path, *parts)
+            if created and (path.endswith("/_metadata") or "/generation-" in path):
+                self.decisions.setdefault(path, self.files[path])
+            return created
 
         return self.faulty(f"create {path}", make, late=make)
 
@@ -187,6 +196,9 @@ class FaultyFileSystem(MemoryFileSystem):
                 move()
 
         self.faulty(f"rename {source}", move, late=move_if_there)
+
+    def exists(self, path: str) -> bool:
+        return self.faulty(f"look for {path}", lambda: MemoryFileSystem.exists(self, path))
 
     def list(self, directory: str) -> list[str]:
         return self.faulty(f"list {directory}", lambda: MemoryFileSystem.list(self, directory))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.testing.changes import ChangeScenario
+from penstock.testing.event_scenarios import EventScenario
 from penstock.testing.live_rescales import LiveRescaleScenario
 from penstock.testing.planned_deaths import PlannedDeathScenario
 from penstock.testing.rescales import RescaleScenario
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[[int], Scenario]] = {
     "change": ChangeScenario,
     "live-rescale": LiveRescaleScenario,
     "planned-death": PlannedDeathScenario,
+    "event": EventScenario,
     "unaligned": unaligned_scenario,
     "changelog": changelog_scenario,
     "slowdown": SlowdownScenario,

@@ -12,7 +12,6 @@ too, so that the `main` of a program can be called as it is.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -29,6 +28,7 @@ from penstock.datastream.results import ClientResults
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ProgramError
 from penstock.jobmanager.job import Job
+from penstock.testing.choices import Choices
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem
 from penstock.testing.simulated_runner import SimulatedRunner
 from penstock.testing.simulator import Simulation
@@ -58,7 +58,7 @@ class LocalEnvironment(StreamExecutionEnvironment):
         super().__init__(configuration)
         self._seed = seed
         self._rates = _rates(faults)
-        self.filesystem = FaultyFileSystem(random.Random(seed), self._rates)
+        self.filesystem = FaultyFileSystem(Choices(seed)("storage"), self._rates)
         """A file system in memory that takes part in the faults: its files by path."""
         self._runners: list[SimulatedRunner] = []
         self._installed = ExitStack()
@@ -118,12 +118,12 @@ class LocalEnvironment(StreamExecutionEnvironment):
 
     def _finely_cut(self, settings: RuntimeSettings) -> RuntimeSettings:
         """Small buffers and steps: the few records of a test interleave as millions would."""
-        rng = random.Random(self._seed)
+        choices = Choices(self._seed)
         return replace(
             settings,
-            credits=rng.randrange(1, 5),
-            buffer_records=rng.choice((2, 5, 20, 100)),
-            step_records=rng.choice((2, 5, 20, 100)),
+            credits=choices("credits").randrange(1, 5),
+            buffer_records=choices("buffers").choice((2, 5, 20, 100)),
+            step_records=choices("steps").choice((2, 5, 20, 100)),
         )
 
     def _default_checkpoints(self) -> None:

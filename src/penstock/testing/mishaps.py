@@ -5,6 +5,7 @@ One fault a tick at most, as often as the rates of the run say, while its budget
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ _STALL = 8_000
 class Mishaps:
     """The faults of one run."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, rng: random.Random) -> None:
         self._simulation = simulation
+        self._rng = rng
         self.crash_tick = 0
         """A slot dies at this tick, whatever the rates say."""
 
@@ -31,7 +33,7 @@ class Mishaps:
         if simulation.budget.left <= 0 or not simulation.processes:
             return
         rates = simulation.rates
-        chance = simulation.rng.random()
+        chance = self._rng.random()
         if chance < rates.crash or simulation.ticks == self.crash_tick:
             process = self._any_process()
             simulation.fault(f"killed slot {process.key}")
@@ -45,7 +47,7 @@ class Mishaps:
 
     def _any_process(self) -> SimulatedProcess:
         simulation = self._simulation
-        return simulation.processes[simulation.rng.choice(sorted(simulation.processes))]
+        return simulation.processes[self._rng.choice(sorted(simulation.processes))]
 
     def _freeze(self, process: SimulatedProcess) -> None:
         if process.frozen:
@@ -57,10 +59,10 @@ class Mishaps:
 
         self._simulation.fault(f"froze slot {process.key}")
         process.frozen = True
-        self._simulation.at(self._simulation.rng.randrange(1, 40_000), thaw)
+        self._simulation.at(self._rng.randrange(1, 40_000), thaw)
 
     def _stall(self) -> None:
-        simulation, rng = self._simulation, self._simulation.rng
+        simulation, rng = self._simulation, self._rng
         ways: list[tuple[str, Any]]
         ways = [("frame", pair) for pair, frames in simulation.network.items() if frames]
         ways += [(way, key) for key in simulation.processes for way in ("up", "down", "storage")]

@@ -22,6 +22,7 @@ from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.program import Program
+from penstock.testing.event_programs import EventCase
 from penstock.testing.stages import (
     Alarms,
     AtEnd,
@@ -176,6 +177,12 @@ class ProgramBuilder:
             branches = self._grow(branches)
         for branch in branches:
             self._sink(branch)
+
+    def build_case(self, case: EventCase) -> None:
+        """A program by event time, whose answer goes to files."""
+        self.lines.append(f"{case.kind} of {len(case.events)} events")
+        records = sorted(case.answer().elements(), key=repr)
+        self._sink(Branch(case.build(self._env), records, 0, ordered=False), collecting=False)
 
     # --- growing ------------------------------------------------------------------------------
 
@@ -341,10 +348,11 @@ class ProgramBuilder:
         self.lines.append(f"{kind} of {count} x{parallelism}")
         return Branch(stream, values, parallelism, ordered=parallelism == 1)
 
-    def _sink(self, branch: Branch) -> None:
+    def _sink(self, branch: Branch, collecting: bool | None = None) -> None:
         rng = self._rng
         index = len(self.sinks)
-        collecting = rng.random() < 0.25
+        if collecting is None:
+            collecting = rng.random() < 0.25
         uid = f"one-of-the-sinks-{index}"
         encoder = MarkedLine(f"{index}|")
         # All file sinks write to one directory: they must not get in each other's way.

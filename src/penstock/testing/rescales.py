@@ -8,13 +8,13 @@ them or not. Whatever the checkpoint was made by, the files hold every record on
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.graph.partitioning import BroadcastPartitioning, ForwardPartitioning
 from penstock.jobmanager.job import Job
+from penstock.testing.event_programs import EVENTS
 from penstock.testing.faults import FaultRates
 from penstock.testing.stages import HoldBack
 from penstock.testing.takeovers import TakeoverScenario
@@ -29,7 +29,7 @@ class RescaleScenario(TakeoverScenario):
 
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
-        self._layout = random.Random(seed + 3)
+        self._layout = self.choices("layout")
         # Keys move between subtasks, so of the order only that within a driver is left.
         self.program.sinks = [
             replace(sink, branch=replace(sink.branch, ordered=False, rising=False))
@@ -67,7 +67,8 @@ class RescaleScenario(TakeoverScenario):
         """The groups whose parallelism shows in the results.
 
         Each subtask gets a copy of what is broadcast. `Follow` needs its input in order, which only
-        single subtasks before it keep, and `HoldBack` marks what it holds with its subtask.
+        single subtasks before it keep, and `HoldBack` marks what it holds with its subtask. The
+        source of an `EventCase` has one reader.
         """
         program = self.program.program
         fixed = {
@@ -77,6 +78,8 @@ class RescaleScenario(TakeoverScenario):
         }
         for node in program.nodes.values():
             if isinstance(getattr(node.operator, "function", None), HoldBack):
+                fixed.add(node.id)
+            if node.name.endswith(EVENTS):
                 fixed.add(node.id)
         if any("Follow(" in line for line in self.program.lines):
             fixed |= {node.id for node in program.nodes.values() if node.parallelism == 1}

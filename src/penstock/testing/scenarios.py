@@ -24,6 +24,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.invocation import Invocation, invoked
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restart import FixedDelayRestart
+from penstock.testing.choices import Choices
 from penstock.testing.faults import FaultRates, FaultyFileSystem
 from penstock.testing.programs import ExpectedSink, ProgramBuilder
 from penstock.testing.simulator import Simulation
@@ -53,56 +54,62 @@ class Scenario:
         self.seed = seed
         self._unaligned = unaligned
         self._changelog = changelog
-        rng = random.Random(seed)
-        self.checkpointing = rng.random() < 0.94
-        self.at_least_once = self.checkpointing and rng.random() < 0.1
-        decided = _rates(rng)
-        self.rates = rates or _of_storage(decided, random.Random(seed + 5))
-        self.filesystem = FaultyFileSystem(random.Random(seed + 1), self.rates)
+        self.choices = choices = Choices(seed)
+        self.checkpointing = choices("checkpointing").random() < 0.94
+        self.at_least_once = self.checkpointing and choices("at least once").random() < 0.1
+        self.rates = rates or _rates(choices)
+        self.filesystem = FaultyFileSystem(choices("storage"), self.rates)
         # A seed decides everything, so a configuration file nearby must decide nothing.
         with invoked(Invocation(file={})):
             env = StreamExecutionEnvironment()
-        if rng.random() < 0.15:
+        if choices("chaining").random() < 0.15:
             env.disable_operator_chaining()
-        env.set_buffer_timeout(rng.choice((0, 5, 100)))
-        env.set_max_parallelism(rng.choice((4, 128, 128)))
-        self.program = ProgramBuilder(rng, env, self.filesystem.uri, seed, self.at_least_once)
-        self.program.build()
-        self.job = self._job(rng, env._assemble(f"seed {seed}")).claimed()
+        env.set_buffer_timeout(choices("buffer timeout").choice((0, 5, 100)))
+        env.set_max_parallelism(choices("max parallelism").choice((4, 128, 128)))
+        chance = choices("program")
+        self.program = ProgramBuilder(chance, env, self.filesystem.uri, seed, self.at_least_once)
+        self.build(self.program)
+        self.job = self._job(env._assemble(f"seed {seed}")).claimed()
         self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
-        self.cancel_at = rng.randrange(1, 1500) if rng.random() < 0.04 else None
+        cancelling = choices("cancelling")
+        self.cancel_at = cancelling.randrange(1, 1500) if cancelling.random() < 0.04 else None
 
-    def _job(self, rng: random.Random, job: Job) -> Job:
+    def build(self, program: ProgramBuilder) -> None:
+        """Say what the program is."""
+        program.build()
+
+    def _job(self, job: Job) -> Job:
+        choices = self.choices
         job_id = f"{self.seed:032x}"
         mode = CheckpointMode.AT_LEAST_ONCE if self.at_least_once else CheckpointMode.EXACTLY_ONCE
         checkpoints, store = CheckpointSettings(), None
         if self.checkpointing:
-            interval = rng.choice((5, 5, 10, 20, 100))
-            timeout = rng.choice((2000, 5000, 600_000))
+            interval = choices("interval").choice((5, 5, 10, 20, 100))
+            timeout = choices("timeout").choice((2000, 5000, 600_000))
             checkpoints = CheckpointSettings(
                 interval,
                 mode,
                 timeout,
-                retained=rng.randrange(1, 4),
-                min_pause_ms=rng.choice((0, 0, 0, 15)),
-                max_concurrent=rng.choice((1, 1, 1, 2, 4)),
+                retained=choices("retained").randrange(1, 4),
+                min_pause_ms=choices("pause").choice((0, 0, 0, 15)),
+                max_concurrent=choices("concurrent").choice((1, 1, 1, 2, 4)),
                 overtakes_after_ms=self._overtakes_after_ms(),
-                orphan_grace_ms=self.grace_ms(random.Random(self.seed + 6)),
+                orphan_grace_ms=self.grace_ms(choices("grace")),
             )
             store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         settings = RuntimeSettings(
             exactly_once=not self.at_least_once,
-            object_reuse=not self.program.mutates and rng.random() < 0.3,
+            object_reuse=not self.program.mutates and choices("reuse").random() < 0.3,
             buffer_timeout_ms=job.settings.buffer_timeout_ms,
-            credits=rng.randrange(1, 5),
-            buffer_records=rng.choice((1, 2, 5, 20, 256)),
-            step_records=rng.choice((1, 2, 5, 64)),
-            incremental=rng.random() < 0.9,
+            credits=choices("credits").randrange(1, 5),
+            buffer_records=choices("buffers").choice((1, 2, 5, 20, 256)),
+            step_records=choices("steps").choice((1, 2, 5, 64)),
+            incremental=choices("incremental").random() < 0.9,
             changelog_ms=self._changelog_ms(),
-            compaction_fanout=rng.choice((2, 2, 3, 8)),
-            state=_state(random.Random(self.seed + 2)),
+            compaction_fanout=choices("fanout").choice((2, 2, 3, 8)),
+            state=_state(choices("backend")),
         )
-        restart = FixedDelayRestart(2**31, rng.choice((0, 10, 1000)))
+        restart = FixedDelayRestart(2**31, choices("restart").choice((0, 10, 1000)))
         return replace(
             job,
             id=job_id,
@@ -114,14 +121,14 @@ class Scenario:
 
     def _changelog_ms(self) -> int | None:
         """How often changes of state are logged."""
-        rng = random.Random(self.seed + 5)
+        rng = self.choices("changelog")
         chosen, every_ms = rng.random() < 0.25, rng.choice((1, 5, 20))
         logs = chosen if self._changelog is None else self._changelog
         return every_ms if logs else None
 
     def _overtakes_after_ms(self) -> int | None:
         """When checkpoints become unaligned."""
-        rng = random.Random(self.seed + 4)
+        rng = self.choices("unaligned")
         chosen, after_ms = rng.random() < 0.25, rng.choice((0, 0, 0, 3, 40))
         unaligned = chosen if self._unaligned is None else self._unaligned
         possible = self.one_layout and not self.at_least_once
@@ -137,6 +144,7 @@ class Scenario:
         try:
             self.simulation.run(self.cancel_at)
         finally:
+            self.simulation.end()
             self.filesystem.forget()
         return self
 
@@ -246,32 +254,28 @@ def _state(rng: random.Random) -> StateSettings:
     return rng.choice((StateSettings(), rocksdb, replace(rocksdb, managed=0), files))
 
 
-def _of_storage(rates: FaultRates, rng: random.Random) -> FaultRates:
-    if not rates.budget:
-        return rates
-    upkeep, twice = rng.choice((0.0, 0.3, 0.6)), rng.choice((0.0, 0.0, 0.02, 0.1))
-    return replace(rates, upkeep=upkeep, twice=twice)
-
-
-def _rates(rng: random.Random) -> FaultRates:
-    if rng.random() < 0.1:
+def _rates(choices: Choices) -> FaultRates:
+    if choices("quiet").random() < 0.1:
         return FaultRates()
 
-    def sometimes(rate: float) -> float:
-        return rate * rng.choice((0.0, 0.0, 1.0, 3.0))
+    def sometimes(fault: str, rate: float) -> float:
+        return rate * choices(fault).choice((0.0, 0.0, 1.0, 3.0))
 
+    crash_at = choices("crash at")
     return FaultRates(
-        storage_error=sometimes(0.01),
-        manifest_error=sometimes(0.1),
-        storage_crash=sometimes(0.01),
-        crash_at=rng.randrange(1, 100) if rng.random() < 0.3 else None,
-        expiry=sometimes(0.002),
-        crash=sometimes(0.0005),
-        crash_soon=rng.choice((0.0, 0.1, 0.3)),
-        freeze=sometimes(0.0003),
-        lost_frame=sometimes(0.001),
-        slow=sometimes(0.001),
-        budget=rng.choice((1, 2, 3, 5, 8, 12)),
+        storage_error=sometimes("storage error", 0.01),
+        manifest_error=sometimes("manifest error", 0.1),
+        upkeep=choices("upkeep").choice((0.0, 0.3, 0.6)),
+        twice=choices("twice").choice((0.0, 0.0, 0.02, 0.1)),
+        storage_crash=sometimes("storage crash", 0.01),
+        crash_at=crash_at.randrange(1, 100) if crash_at.random() < 0.3 else None,
+        expiry=sometimes("expiry", 0.002),
+        crash=sometimes("crash", 0.0005),
+        crash_soon=choices("crash soon").choice((0.0, 0.1, 0.3)),
+        freeze=sometimes("freeze", 0.0003),
+        lost_frame=sometimes("lost frame", 0.001),
+        slow=sometimes("slow", 0.001),
+        budget=choices("budget").choice((1, 2, 3, 5, 8, 12)),
     )
 
 

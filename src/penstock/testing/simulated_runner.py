@@ -114,6 +114,8 @@ class SimulatedRunner:
             # A mistake of ours: the client hears of it rather than wait for ever.
             self.result.set_exception(error)
             return
+        finally:
+            simulation.end()
         self._filesystem.armed = False
         self._progress = simulation.master.progress()
         self._ask()

@@ -17,7 +17,6 @@ one seed of the suite again, with its program, its faults and what came of it:
 from __future__ import annotations
 
 import hashlib
-import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -30,9 +29,11 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.results import Deliver
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.messages import Complete, Deploy
+from penstock.testing.choices import Choices
 from penstock.testing.faults import FaultBudget, FaultRates, FaultyFileSystem, SimulatedCrash
 from penstock.testing.mishaps import MASTER, Mishaps
-from penstock.testing.simulated import SimulatedClock, SimulatedIo, SimulatedProcess
+from penstock.testing.simulated import SimulatedClock, SimulatedProcess
+from penstock.testing.stepped_io import SteppedIo
 
 MAX_TICKS = 600_000
 
@@ -42,20 +43,21 @@ class Simulation:
 
     def __init__(
         self,
-        seed: int,
+        seed: int | str,
         job: Job,
         rates: FaultRates | None = None,
         filesystem: FaultyFileSystem | None = None,
         listener: Deliver | None = None,
     ) -> None:
-        self.rng = random.Random(seed)
+        choices = Choices(seed)
+        self.rng = choices("schedule")
         self.rates = rates or FaultRates()
-        self.clock = SimulatedClock(self.rng)
-        self.io = SimulatedIo()
+        self.clock = SimulatedClock(choices("speed"))
+        self.io = SteppedIo(filesystem, choices("steps of the driver"))
         self.job = job
         self.filesystem = filesystem
         self.budget = filesystem.budget if filesystem else FaultBudget(self.rates.budget)
-        self.pace = self.rng.choice((0.03, 0.1, 0.25))
+        self.pace = choices("pace").choice((0.03, 0.1, 0.25))
         """How often time passes although something could be done."""
         self.processes: dict[tuple[int, int], SimulatedProcess] = {}
         self.network: dict[tuple[Any, Any], deque[list[bytes]]] = {}
@@ -77,7 +79,7 @@ class Simulation:
         self._letters: dict[tuple[int, int], deque[Any]] = {}
         self.stalled: dict[tuple[str, Any], int] = {}
         """Until when what does not happen, by its kind and whose it is."""
-        self._mishaps = Mishaps(self)
+        self._mishaps = Mishaps(self, choices("mishaps"))
         self._program = (job.graph, pickle_graph(job.graph))
         self.master = JobMaster(job, self)
         if filesystem is not None:
@@ -178,6 +180,10 @@ class Simulation:
                 self.master.cancel()
             self.tick()
         return self.master.status
+
+    def end(self) -> None:
+        """Nobody looks at this run any more: what its driver was about to do is not done."""
+        self.io.kill()
 
     @property
     def over(self) -> bool:
@@ -286,7 +292,7 @@ class Simulation:
 
     def _storage(self, key: tuple[int, int]) -> None:
         if key == MASTER:
-            self.io.run_one()
+            self.io.step()
             return
         process = self.processes[key]
         process.io.run_one()

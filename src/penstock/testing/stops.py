@@ -78,7 +78,7 @@ class StopScenario(RescaleScenario):
         store = CheckpointStore(f"{self.filesystem.uri}/checkpoints", job_id)
         claim = self._rng.random() < _CLAIMS
         job = replace(job, id=job_id, store=store, restore_path=path, claim=claim).claimed()
-        after = Simulation(self.seed + 1_000_003 * number, job, self.rates, self.filesystem)
+        after = Simulation(f"{self.seed}/job {number}", job, self.rates, self.filesystem)
         after.clock.now = self.simulation.clock.now
         return after
 
