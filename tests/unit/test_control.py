@@ -166,8 +166,9 @@ def test_a_slot_whose_heartbeats_are_answered_stays(server, connect, exits, cloc
 
 
 @ENDS_ITSELF
-def test_a_slot_that_hears_nothing_ends_itself(connect, exits):
+def test_a_slot_that_hears_nothing_ends_itself(server, connect, exits):
     connect((1, 0), interval_ms=20, timeout_ms=50)
+    server.close()
     assert until(lambda: exits) == [1]
 
 

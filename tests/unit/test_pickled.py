@@ -115,7 +115,7 @@ def test_a_pickled_column_under_a_plain_type_is_refused(
     with pytest.raises(CorruptCheckpointError, match=r"are pickled, which Penstock never does"):
         HashMapBackend(KeyContext(), 128).restore([altered])
     with pytest.raises(CorruptCheckpointError, match="are pickled"):
-        Merge([altered, altered], Merging.WHOLE).step(1 << 30)
+        Merge([[altered, altered]], Merging.WHOLE).step(1 << 30)
     path = savepoint(tmp_path, altered)
     for trust in ([], ["--trust"]):
         assert run(["state", "get", path, "--uid", "u", "--state", "s", *trust]) == 1

@@ -39,14 +39,10 @@ attempt would only find it again."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
-    """Settle the output of a job of which nothing runs any more, and clear up; slow."""
-    try:
-        _settle(job, checkpoints, final, error)
-    finally:
-        checkpoints.committing.close()
+    """Settle the output of a job of which nothing runs any more, and clear up.
 
-
-def _settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
+    Slow; may be called again if it fails.
+    """
     if isinstance(error, SupersededError):
         # Output and checkpoints are another driver's now.
         return

@@ -57,6 +57,10 @@ from penstock.network.messages import EndAttempt, Heartbeat, Leave, Register, St
 
 log = logging.getLogger(__name__)
 
+SETTLING_TRIES = 10
+SETTLING_PAUSE_MS = 1_000
+"""How often, and after what pause, the output of a finished job is settled: its storage may be away
+for a moment, and nobody comes after."""
 _STARTS = (Phase.RESTORING, Phase.STARTING)
 """While slots restore or open: how long that takes is theirs to say."""
 _ATTEMPTS = (Phase.RESTORING, Phase.SETTLING, Phase.STARTING, Phase.RUNNING)
@@ -84,6 +88,7 @@ class JobMaster:
         self._failures = 0
         self._restarts = job.restart.begin(environment.chance)
         self._restart_at = 0
+        self._settling_tries = 0
         self._current: Attempt | None = None
         self._final: JobStatus | None = None
         self._observations = Observations(job, self._number)
@@ -402,14 +407,28 @@ class JobMaster:
 
     def _ended(self) -> None:
         """Nothing runs any more: settle the output, clear up, and be final."""
+        self._checkpoints.over()
+        self._settle(SETTLING_TRIES if self._final is JobStatus.FINISHED else 1)
+
+    def _settle(self, tries: int) -> None:
+        """Settle the output; a sink may have something left to do even after the last commit."""
         assert self._final is not None
         final, job, checkpoints = self._final, self.job, self._checkpoints
         self._enter(Phase.ENDED, None)
-        checkpoints.over()
 
         def done(_: None, error: Exception | None) -> None:
+            if error is not None and tries > 1:
+                log.info("the job's files could not all be settled yet: %s", error)
+                self._settling_tries = tries - 1
+                self._enter(Phase.ENDED, SETTLING_PAUSE_MS)
+                return
             if error is not None:
                 log.warning("the job's files could not all be settled: %s", error)
+            self._environment.io.submit(checkpoints.committing.close, closed)
+
+        def closed(_: None, error: Exception | None) -> None:
+            if error is not None:
+                log.warning("a sink could not be closed: %s", error)
             self._set_status(final)
 
         error = self.error
@@ -520,6 +539,8 @@ class JobMaster:
             self._restart()
         elif self._phase is Phase.STOPPING:
             self._unlaunch()
+        elif self._phase is Phase.ENDED:
+            self._settle(self._settling_tries)
         elif self._phase is Phase.UNLAUNCHING:
             asked_only = self._final is JobStatus.FINISHED or self._rescale.moving
             if self._slots.launched and asked_only:

@@ -63,9 +63,11 @@ class Steps:
         self.ended = True
 
     def _stop(self, call: str) -> None:
+        if self._worker is None or not self._worker.is_current():
+            # Somebody beside the simulation looks into its files.
+            return
         self._calls += 1
         if self._calls > 1 and not self._dead:
-            assert self._worker is not None
             self.due = call
             self._worker.hand_back()
             self.due = None
@@ -129,13 +131,18 @@ class _Worker:
         self._turn.acquire()
         self._back.acquire()
         self._work: Callable[[], None] = lambda: None
-        threading.Thread(target=self._loop, name="simulated-driver-io", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop, name="simulated-driver-io", daemon=True)
+        self._thread.start()
 
     @classmethod
     def take(cls, work: Callable[[], None]) -> _Worker:
         worker = cls.idle.pop() if cls.idle else cls()
         worker._work = work
         return worker
+
+    def is_current(self) -> bool:
+        """Whether this thread is the one that asks."""
+        return threading.current_thread() is self._thread
 
     def go_on(self) -> None:
         """Let the thread run until it hands back."""
