@@ -20,6 +20,9 @@ from penstock.testing.rescales import RescaleScenario
 class EventScenario(RescaleScenario):
     """A scenario about event time."""
 
+    # A record that comes twice changes what a window holds.
+    may_repeat = False
+
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         self.case = EventCase.random(seed)
         self.one_layout = Choices(seed)("one layout").random() < 0.5

@@ -41,6 +41,8 @@ class Scenario:
     the seed.
     """
 
+    may_repeat = True
+    """Whether records may count twice with some seeds, and the program is such that it shows."""
     one_layout = True
     """Whether every attempt has the same graph: an unaligned checkpoint fits no other."""
 
@@ -56,7 +58,8 @@ class Scenario:
         self._changelog = changelog
         self.choices = choices = Choices(seed)
         self.checkpointing = choices("checkpointing").random() < 0.94
-        self.at_least_once = self.checkpointing and choices("at least once").random() < 0.1
+        repeats = choices("at least once").random() < 0.1
+        self.at_least_once = self.checkpointing and self.may_repeat and repeats
         self.rates = rates or _rates(choices)
         self.filesystem = FaultyFileSystem(choices("storage"), self.rates)
         # A seed decides everything, so a configuration file nearby must decide nothing.
