@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from penstock import kept
 from penstock.common import Configuration, Instant
 from penstock.datastream.functions import MapFunction
-from penstock.runtime import collector
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
 from penstock.testing import local_environment
@@ -66,18 +64,6 @@ def test_a_large_pickle_of_former_names_is_read_too() -> None:
 def test_a_torn_large_pickle_is_an_error() -> None:
     with pytest.raises((EOFError, pickle.UnpicklingError)):
         kept.loads(pickle.dumps(LARGE, 5)[:-100])
-
-
-def test_what_is_restored_is_not_looked_at_by_the_collector() -> None:
-    before = gc.get_freeze_count()
-    try:
-        with collector.quiet():
-            assert not gc.isenabled()
-            restored = [[n] for n in range(10_000)]
-        assert gc.isenabled()
-        assert gc.get_freeze_count() >= before + len(restored)
-    finally:
-        gc.unfreeze()
 
 
 def test_state_goes_with_its_attempt_and_not_when_the_collector_comes_by() -> None:
