@@ -365,7 +365,8 @@ def test_what_killed_processes_left_is_swept_when_it_is_old(monkeypatch, tmp_pat
 def test_a_closed_endpoint_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     endpoint = LocalEndpoint()
-    assert endpoint.path is not None and Path(endpoint.path).parent.is_dir()
+    # There is a folder also where the path in it is too long for a socket, as here it may be.
+    assert len(list(tmp_path.iterdir())) == 1
     endpoint.close()
     assert list(tmp_path.iterdir()) == []
 
