@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planted_bugs import finds, problem_of
+from planted_bugs import LOST, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.common.configuration import Configuration
@@ -40,17 +40,18 @@ def test_steps_are_ended_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ended) > 20
 
 
-def test_some_seed_finds_the_bug_of_records_taken_back_and_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def records_taken_back_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     taken_back = Intake.take_back
 
     def forget(self: Intake) -> int:
         self.under_way = Slice([]) if self.under_way.back else self.under_way
         return taken_back(self)
 
-    monkeypatch.setattr(Intake, "take_back", forget)
-    finds(problem_of(SlowdownScenario), range(300))
+    patch.setattr(Intake, "take_back", forget)
+
+
+def test_some_seed_finds_the_bug_of_records_taken_back_and_forgotten() -> None:
+    finds(records_taken_back_are_forgotten, LOST, problem_of(SlowdownScenario), range(300))
 
 
 # --- checkpoints while a function is slow -----------------------------------------------------
