@@ -26,20 +26,20 @@ class SlotsThatStay(Simulation):
 
     def __init__(self, job: Job, filesystem: FaultyFileSystem) -> None:
         super().__init__(seed=1, job=job, filesystem=filesystem)
-        self.told_ms = 0
-        """When slots were last told to leave."""
+        self.told_ms: dict[int, int] = {}
+        """When the slots of each launch were last told to leave."""
         self.ended: list[tuple[int, int, int]] = []
         """Launches that the cluster was asked to end: which, how long after the slots were told,
         and after how many milliseconds more it is to do so."""
 
     def tell(self, launch: int, slot: int, message: Any) -> None:
         if isinstance(message, Leave):
-            self.told_ms = self.clock.now
+            self.told_ms[launch] = self.clock.now
         else:
             super().tell(launch, slot, message)
 
     def cancel_launch(self, launch: int, after_ms: int) -> None:
-        self.ended.append((launch, self.clock.now - self.told_ms, after_ms))
+        self.ended.append((launch, self.clock.now - self.told_ms[launch], after_ms))
         super().cancel_launch(launch, after_ms)
 
 
