@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.common.plain import Plain
 from penstock.connectors.source import SplitEnumerator
 from penstock.graph.execution_graph import ExecutionGraph, SubtaskId
@@ -113,14 +114,21 @@ class Sources:
         self._readers.assign(AssignSplits(self._attempt, subtask, splits, again))
 
     def first_words(self, start: StartPoint) -> Iterator[AssignSplits]:
-        """Tell readers when to ask: one that was restored with splits may never run out of them."""
+        """Tell readers when to ask: one that was restored with splits may never run out of them.
+
+        One without splits asks by itself. It would take this for the answer and ask again.
+        """
         for vertex, enumerator in self._enumerators.items():
             for index in range(self._graph.job.vertex(vertex).parallelism):
                 subtask = SubtaskId(vertex, index)
                 restored = start.restored.get(subtask)
                 ask_again_ms = enumerator.ask_again_ms(index)
-                if restored is not None and not restored.finished and ask_again_ms is not None:
+                if restored is not None and _has_splits(restored) and ask_again_ms is not None:
                     yield AssignSplits(self._attempt, subtask, [], ask_again_ms)
+
+
+def _has_splits(restored: SubtaskSnapshot) -> bool:
+    return any(operator.splits for operator in restored.operators.values())
 
 
 def close_all(enumerators: dict[int, SplitEnumerator]) -> None:
