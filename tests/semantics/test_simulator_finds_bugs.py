@@ -218,16 +218,6 @@ def segments_are_restored_newest_first(patch: pytest.MonkeyPatch) -> None:
 
 
 @BUGS.shown_by(WRONG)
-def compaction_forgets_removals_too_early(patch: pytest.MonkeyPatch) -> None:
-    original = compaction.Merge.__init__
-
-    def init(self: compaction.Merge, blocks: Any, how: compaction.Merging) -> None:
-        original(self, blocks, compaction.Merging.WHOLE)
-
-    patch.setattr(compaction.Merge, "__init__", init)
-
-
-@BUGS.shown_by(WRONG)
 def files_of_a_database_are_restored_over_deltas(patch: pytest.MonkeyPatch) -> None:
     original = keyed_operator.keyed_parts
     last = lambda files: sorted(original(files), key=lambda part: part.database is not None)  # noqa: E731
@@ -306,7 +296,6 @@ RATES = {
     "timers_are_not_restored": RESTORES,
     "shared_segments_are_deleted": RESTORES,
     "segments_are_restored_newest_first": RESTORES,
-    "compaction_forgets_removals_too_early": RESTORES,
     "compaction_prefers_what_is_older": RESTORES,
     "files_of_a_database_are_restored_over_deltas": RESTORES,
     "a_merged_segment_hides_what_came_meanwhile": RESTORES,

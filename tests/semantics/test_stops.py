@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from planted_bugs import LOST, Bugs, finds, problem_of
+from planted_bugs import LOST, WRONG, Bugs, finds, problem_of
 from seed_frame import chunks, verify
 
 from penstock.jobmanager.completion import Completion
@@ -42,7 +42,7 @@ def a_stop_commits_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Completion, "commit", lambda self, settled, mark=None: settled())
 
 
-@BUGS.shown_by("cannot be used: .* is missing")
+@BUGS.shown_by(WRONG)
 def a_savepoint_is_not_full(patch: pytest.MonkeyPatch) -> None:
     original = RuntimeKeyedFunction.cut
 

@@ -379,7 +379,7 @@ job = start(3)
 pids = slot_pids(running(job, checkpoints=1))
 refused = start(2)
 try:
-    refused.get_job_execution_result().result(PATIENCE)
+    refused.get_job_execution_result().result(300)
 except JobFailedError as error:
     print(refused.progress().attempt, error)
 print(spark.range(100).count())
@@ -387,7 +387,7 @@ os.kill(pids[0], 9)
 running(job, attempt=2)
 print(spark.range(100).count())
 (folder / "stop").touch()
-job.get_job_execution_result().result(PATIENCE)
+job.get_job_execution_result().result(300)
 print(job.get_job_status().result().value, spark.range(100).count())
 """
 
