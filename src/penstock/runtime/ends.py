@@ -106,7 +106,13 @@ class RuntimeSink(RuntimeOperator):
         return OperatorCut(self.node.uid, checkpoint, prepare=prepare)
 
     def confirm(self, checkpoint: int) -> None:
-        self._unconfirmed = {c: p for c, p in self._unconfirmed.items() if c > checkpoint}
+        # What was cut later stays; the cut at the end of a job without checkpoints has no number.
+        cuts = list(self._unconfirmed)
+        if checkpoint in self._unconfirmed:
+            later = cuts[cuts.index(checkpoint) + 1 :]
+        else:
+            later = [cut for cut in cuts if cut == END or cut > checkpoint]
+        self._unconfirmed = {cut: self._unconfirmed[cut] for cut in later}
 
     def close(self) -> None:
         self.writer.close()
