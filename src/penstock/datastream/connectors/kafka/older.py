@@ -5,6 +5,7 @@ What they could do the newer ones do; what they did worse is said where it was a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
@@ -184,5 +185,5 @@ def _type_of(schema: DeserializationSchema) -> TypeInformation:
 
 
 def _now(record: Any) -> int:
-    """To the client, a timestamp of 0 is the time of writing."""
-    return 0
+    """The time of writing."""
+    return int(time.time() * 1000)
