@@ -115,3 +115,19 @@ def test_the_last_commit_of_an_idle_source_is_carried_out_before_it_is_closed(
         until(lambda: reading.poll() == [] and not fetcher._at_hand, "the thread has the client")
         reading.reader.covered(reading.reader.snapshot())
     assert committed(broker, group, name, 1) == [3]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05])
+def test_a_later_commit_is_not_carried_out_before_an_earlier_one(
+    broker: KafkaBroker, topic: Topic, pause: float
+) -> None:
+    name, group = topic(), new_group()
+    write(broker, name, "abc")
+    with Reading(source(broker, name).set_group_id(group).build()) as reading:
+        reading.ask()
+        [split] = reading.reader.snapshot()
+        reading.reader.covered([split])
+        # For about so long the client looks for the coordinator of the group.
+        time.sleep(pause)
+        reading.reader.covered([{**split, "offset": 3}])
+    assert committed(broker, group, name, 1) == [3]

@@ -47,9 +47,22 @@ def forget(broker: KafkaBroker, prefix: str) -> None:
 def run(
     broker: KafkaBroker, topic: str, folder: Path, restore: str | None, stops: bool
 ) -> tuple[str | None, int]:
-    """Write numbers to the topic, all of them or until a stop; the savepoint, and restarts."""
+    """Write numbers to the topic, all of them or until a stop; the savepoint, and restarts.
+
+    A job that is to be stopped waits in the middle for that. It has no checkpoint before, which
+    would cover the numbers that the savepoint is to commit.
+    """
+    reached, asked = folder / "reached", folder / "asked"
+    folder.mkdir()
+
+    def text(number: int) -> str:
+        if stops and number == NUMBERS // 2:
+            reached.touch()
+            until(asked.exists, "the stop is asked for")
+        return str(number)
+
     settings = {
-        "execution.checkpointing.interval": "50 ms",
+        "execution.checkpointing.interval": "10 min" if stops else "50 ms",
         "execution.checkpointing.dir": f"file://{folder}/checkpoints",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "5",
@@ -61,15 +74,15 @@ def run(
         env.set_parallelism(1)
         source = NumberSequenceSource(0, NUMBERS - 1)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("in")
-        stream.map(str).uid("text").sink_to(exactly_once(broker, topic, topic)).uid("out")
+        stream.map(text).uid("text").sink_to(exactly_once(broker, topic, topic)).uid("out")
         job = env.execute_async("numbers")
         path = None
         try:
             if stops:
-                until(lambda: job.progress().completed_checkpoints > 0, "a checkpoint")
-                path = job.stop_with_savepoint(False, f"file://{folder}/savepoints").result(
-                    PATIENCE
-                )
+                until(reached.exists, "the middle")
+                savepoint = job.stop_with_savepoint(False, f"file://{folder}/savepoints")
+                asked.touch()
+                path = savepoint.result(PATIENCE)
             job.get_job_execution_result().result(PATIENCE)
         finally:
             restarts = job.progress().restarts

@@ -154,10 +154,8 @@ class Fetcher:
 
     def commit(self, offsets: dict[Partition, int]) -> None:
         """Tell the group how far it is, without waiting for the answer."""
-        news = self.group.news(offsets)
-        places = [self._kafka.TopicPartition(*place, offset) for place, offset in news.items()]
-        if places:
-            self._command(lambda: self._consumer.commit(offsets=places, asynchronous=True))
+        self.group.want(offsets)
+        self._carry_out_at_hand()
         if self._at_hand and self._thread is not None and not self._read:
             # Nobody polls a source that has read all: the thread hears the answer.
             self._hand_over()
@@ -204,6 +202,7 @@ class Fetcher:
             self._consumer.unassign()
             while self.group.waits and time.monotonic() < deadline:
                 self._consumer.poll(_WAIT_SECONDS)
+                self._carry_out()
         except self._kafka.KafkaException as error:
             log.warning("a Kafka source could not leave in order: %s", error)
         self.group.closed()
@@ -244,6 +243,10 @@ class Fetcher:
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.put(command)
+        self._carry_out_at_hand()
+
+    def _carry_out_at_hand(self) -> None:
+        """Carry out what is to be done, unless the thread has the consumer and does it."""
         if self._at_hand:
             with _SourceErrors():
                 self._carry_out()
@@ -251,6 +254,9 @@ class Fetcher:
     def _carry_out(self) -> None:
         while not self._commands.empty():
             self._commands.get()()
+        if due := self.group.due():
+            places = [self._kafka.TopicPartition(*place, offset) for place, offset in due.items()]
+            self._consumer.commit(offsets=places, asynchronous=True)
 
     def _batch(self, messages: list[Any]) -> Batch | None:
         """What is useful of `messages`; None: nothing."""

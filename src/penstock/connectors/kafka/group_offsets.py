@@ -3,6 +3,9 @@
 Offsets of a group are a courtesy: the job goes on from its own checkpoints. So a commit that is
 refused does not fail the job; it is a warning that says what to ask for, and the metrics tell what
 the broker has really taken.
+
+A commit waits until the one before it is answered. The client may carry out the later of two first,
+while it still looks for the coordinator, and then the group would stand where the earlier one was.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ class GroupOffsets:
     def __init__(self, group: str) -> None:
         self._group = group
         self._lock = threading.Lock()
+        self._wanted: dict[Partition, int] = {}
+        """What the broker is told next."""
         self._unanswered: dict[Partition, int] = {}
+        """What it is being told."""
         self._denied: Any = None
         """Why the group may have no coordinator, if the broker said so."""
         self._refusal = ""
@@ -37,19 +43,26 @@ class GroupOffsets:
 
     @property
     def waits(self) -> bool:
-        """Whether the broker has yet to answer."""
-        return bool(self._unanswered)
+        """Whether the broker has yet to be told, or to answer."""
+        return bool(self._unanswered or self._wanted)
 
-    def news(self, offsets: dict[Partition, int]) -> dict[Partition, int]:
-        """Those of `offsets` that the broker has not and is not being told; now it is."""
+    def want(self, offsets: dict[Partition, int]) -> None:
+        """The broker is to be told those of `offsets` that it does not have."""
         with self._lock:
-            told = {**self.committed, **self._unanswered}
+            told = {**self.committed, **self._unanswered, **self._wanted}
             news = {p: offset for p, offset in offsets.items() if told.get(p) != offset}
-            self._unanswered.update(news)
+            self._wanted.update(news)
         if news and self._denied is not None:
             # The client gives up on a coordinator only after a long time.
             self._warn(next(iter(news)), self._denied)
-        return news
+
+    def due(self) -> dict[Partition, int]:
+        """What the broker is told now, by whoever asks; nothing while it has yet to answer."""
+        with self._lock:
+            if self._unanswered:
+                return {}
+            self._unanswered, self._wanted = self._wanted, {}
+            return dict(self._unanswered)
 
     def answered(self, error: Any, places: Iterable[Any]) -> None:
         """The answer to a commit, as the client gives it: one for all, one for each place."""
@@ -74,18 +87,19 @@ class GroupOffsets:
         """The broker does not let the group have a coordinator: none of its offsets is taken."""
         self._denied = error
         with self._lock:
-            refused, self._unanswered = self._unanswered, {}
+            refused = {**self._unanswered, **self._wanted}
+            self._unanswered, self._wanted = {}, {}
         if refused:
             self.failed += 1
             self._warn(next(iter(refused)), error)
 
     def closed(self) -> None:
         """The source is closed: what has no answer by now gets none."""
-        if self._unanswered:
+        if unknown := {**self._unanswered, **self._wanted}:
             log.warning(
                 "group %s: the broker did not say whether it has committed the last offsets: %s",
                 self._group,
-                ", ".join(f"{p[0]}-{p[1]} {offset}" for p, offset in self._unanswered.items()),
+                ", ".join(f"{p[0]}-{p[1]} {offset}" for p, offset in unknown.items()),
             )
 
     def _warn(self, partition: Partition, problem: Any) -> None:
