@@ -51,7 +51,8 @@ def call(capsys):
 
 
 def test_version(call):
-    assert call("version") == (0, f"penstock {__version__}\n", "")
+    for asked in ("version", "--version"):
+        assert call(asked) == (0, f"penstock {__version__}\n", "")
 
 
 def test_help_lists_every_command(call):
@@ -65,7 +66,7 @@ def test_help_lists_every_command(call):
     ("arguments", "message"),
     [
         (["rnu"], "no command 'rnu'; did you mean run?"),
-        (["xyz"], "no command 'xyz'; there are run, info, list, savepoint, stop, rescale, "),
+        (["xyz"], "no command 'xyz'; there are init, run, info, list, savepoint, stop, rescale, "),
         (["run"], "Missing argument 'JOB'."),
         (["run", "gone.py"], "File 'gone.py' does not exist."),
         (["run", "--config", "gone.yaml", "job.py"], "File 'gone.yaml' does not exist."),

@@ -9,10 +9,12 @@ from importlib import import_module
 
 import click
 
+from penstock import __version__
 from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from penstock.errors import ConfigurationError, PenstockError
 
 COMMANDS = (
+    "init",
     "run",
     "info",
     "list",
@@ -42,6 +44,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, invoke_without_command=True)
+@click.version_option(__version__, message="penstock %(version)s")
 @click.pass_context
 def penstock(context: click.Context) -> None:
     """Stateful stream processing with PyFlink's API, on Spark."""
