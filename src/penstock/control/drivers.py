@@ -12,6 +12,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from penstock.common.processes import is_alive
+
 
 @dataclass(frozen=True)
 class Driver:
@@ -57,7 +59,7 @@ def drivers() -> list[Driver]:
             driver = _read(path)
             if driver is None:
                 continue
-            if _alive(driver.pid):
+            if is_alive(driver.pid):
                 found.append(driver)
             else:
                 path.unlink(missing_ok=True)
@@ -70,13 +72,3 @@ def _read(path: Path) -> Driver | None:
     except (OSError, ValueError, TypeError):
         # Removed since it was listed, or nothing of ours.
         return None
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

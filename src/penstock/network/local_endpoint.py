@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from penstock.common.processes import is_alive
+
 _PREFIX = "penstock-slot-"
 _LONGEST_PATH = 100
 """The system's limit for the path of a socket is a little above a hundred bytes."""
@@ -57,5 +59,5 @@ def _sweep(folder: Path) -> None:
             pid = int(left.name.removeprefix(_PREFIX).split("-")[0])
             status = left.stat()
             old = time.time() - status.st_mtime > _STALE_SECONDS
-            if old and status.st_uid == os.getuid() and not Path(f"/proc/{pid}").exists():
+            if old and status.st_uid == os.getuid() and not is_alive(pid):
                 shutil.rmtree(left, ignore_errors=True)
