@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,13 @@ import click
 
 from penstock.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from penstock.cli.options import Asked, about_a_program
-from penstock.common.config_options import IGNORE_UNCLAIMED, RECOVERY_PATH, parse_job_id
+from penstock.common.config_layers import Setting
+from penstock.common.config_options import (
+    IGNORE_UNCLAIMED,
+    RECOVERY_PATH,
+    RESTART_STRATEGY,
+    parse_job_id,
+)
 
 
 def _job_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -45,6 +52,11 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
     is_flag=True,
     help="Start nothing: say what of the savepoint each operator would take over.",
 )
+@click.option(
+    "--debug",
+    is_flag=True,
+    help="Run in this process without Spark, so that breakpoint() stops in a function.",
+)
 def command(
     asked: Asked,
     detached: bool,
@@ -52,8 +64,11 @@ def command(
     restore_path: str | None,
     ignore_unclaimed: bool,
     dry_run: bool,
+    debug: bool,
 ) -> int:
     """Run the program in the file JOB, with the arguments after it."""
+    if debug and detached:
+        raise click.UsageError("--debug needs this terminal; leave out --detached")
     settings = [f"{RECOVERY_PATH.key}={restore_path}"] if restore_path is not None else []
     settings += [f"{IGNORE_UNCLAIMED.key}=true"] if ignore_unclaimed else []
     asked = replace(asked, definitions=(*asked.definitions, *settings))
@@ -72,7 +87,15 @@ def command(
     from penstock.cli.pyflink_hook import pyflink_importable
     from penstock.datastream.invocation import Invocation, invoked
 
-    with invoked(Invocation(file, overrides, job_id)), pyflink_importable(asked.pyflink):
+    with contextlib.ExitStack() as stack:
+        if debug:
+            from penstock.testing.local_environment import programs_run_here
+
+            # A function that raises is what one looks for.
+            overrides = {RESTART_STRATEGY.key: Setting("none", "--debug"), **overrides}
+            stack.enter_context(programs_run_here())
+        stack.enter_context(invoked(Invocation(file, overrides, job_id)))
+        stack.enter_context(pyflink_importable(asked.pyflink))
         return run_and_report(job, asked.arguments)
 
 

@@ -147,22 +147,45 @@ def local_environment(
     milliseconds (of simulated time) unless the program says otherwise. A configuration file is
     not read; `configuration` stands for it.
     """
-    made: list[LocalEnvironment] = []
 
     def make(given: Configuration | None) -> LocalEnvironment:
         whole = Configuration(configuration)
         if given is not None:
             whole.add_all(given)
-        made.append(LocalEnvironment(whole, seed, faults))
+        return LocalEnvironment(whole, seed, faults)
+
+    # The seed decides everything, so a configuration file nearby must decide nothing.
+    with _environments(make) as made, invoked(Invocation(file={})):
+        yield made(None)
+
+
+@contextmanager
+def programs_run_here() -> Iterator[None]:
+    """Inside the block the environments of programs run their jobs in this process.
+
+    Settings come from where they come otherwise: the configuration file, the command line.
+    """
+    with _environments(LocalEnvironment):
+        yield
+
+
+_Make = Callable[[Configuration | None], LocalEnvironment]
+
+
+@contextmanager
+def _environments(make: _Make) -> Iterator[_Make]:
+    """Inside the block every environment is made by `make`, and closed at its end."""
+    made: list[LocalEnvironment] = []
+
+    def make_one(given: Configuration | None) -> LocalEnvironment:
+        made.append(make(given))
         return made[-1]
 
     before: Callable[[Configuration | None], StreamExecutionEnvironment] | None
     before = StreamExecutionEnvironment._make
-    StreamExecutionEnvironment._make = make
+    StreamExecutionEnvironment._make = make_one
     try:
-        # The seed decides everything, so a configuration file nearby must decide nothing.
-        with invoked(Invocation(file={})):
-            yield make(None)
+        yield make_one
     finally:
         StreamExecutionEnvironment._make = before
         for environment in made:
