@@ -73,6 +73,33 @@ def test_what_a_dead_driver_left_is_removed(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", [{"host": "other"}, {"container": "other"}])
+def test_a_driver_elsewhere_is_left_alone(folder: Path, place: dict[str, str]) -> None:
+    process = os.spawnlp(os.P_NOWAIT, "true", "true")
+    os.waitpid(process, 0)
+    drivers.announce(Driver(process, 1, "token", **place))
+    listed = CliRunner().invoke(penstock, ["list"]).output
+    host = place.get("host", drivers.this_host())
+    assert listed == (
+        f"no job runs\non {host}: a driver, process {process}; its jobs are listed there\n"
+    )
+    assert len(list(folder.iterdir())) == 1
+    with pytest.raises(ControlError, match=f"drivers on {host} may have it"):
+        find_job("numbers")
+
+
+def test_what_a_driver_left_before_this_host_was_started_anew_is_removed(folder: Path) -> None:
+    drivers.announce(Driver(os.getpid(), 1, "token", boot="an earlier one"))
+    assert drivers.drivers() == []
+    assert list(folder.iterdir()) == []
+
+
+def test_drivers_of_two_hosts_with_one_process_id(folder: Path) -> None:
+    for host in ("one", "two"):
+        drivers.announce(Driver(7, 1, "token", host))
+    assert {driver.host for driver in drivers.drivers()} == {"one", "two"}
+
+
 def test_a_driver_that_does_not_answer_is_passed_over() -> None:
     drivers.announce(Driver(os.getpid(), 1, "token"))
     assert find_jobs() == []

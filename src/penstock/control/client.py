@@ -27,6 +27,8 @@ def find_jobs() -> list[FoundJob]:
     """All jobs of all drivers of this user on this machine that answer."""
     found = []
     for driver in drivers():
+        if not driver.is_here:
+            continue
         try:
             jobs = ask(driver, "list")["jobs"]
         except ControlError:
@@ -50,7 +52,14 @@ def find_job(wanted: str) -> FoundJob:
         if fits:
             ids = ", ".join(job.id for job in fits)
             raise ControlError(f"{wanted} may be any of the jobs {ids}: give the whole id")
-    raise ControlError(f"no job {wanted} runs here; `penstock list` shows those that do")
+    hosts = ", ".join(sorted({driver.host for driver in elsewhere()}))
+    there = f"; drivers on {hosts} may have it: ask there" if hosts else ""
+    raise ControlError(f"no job {wanted} runs here; `penstock list` shows those that do{there}")
+
+
+def elsewhere() -> list[Driver]:
+    """The drivers of this user on other hosts, as far as the folder that they share tells."""
+    return [driver for driver in drivers() if not driver.is_here]
 
 
 def ask(driver: Driver, command: str, **arguments: Any) -> Mapping[str, Any]:
