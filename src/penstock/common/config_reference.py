@@ -318,8 +318,9 @@ MEANINGS = {
         values="`drop` or `fail`",
     ),
     "spark.master": Meaning(
-        "Where a new Spark session runs. When it is not set: the master of `spark-submit`, "
-        "else `local[N]` with N four times the number of cores and at least 32",
+        "Where a new Spark session runs. When it is not set: the master of `spark-submit` "
+        "or `spark-defaults.conf`, else `local[N]` with N four times the number of cores and at "
+        "least 32",
         values="Spark master URL",
     ),
 }

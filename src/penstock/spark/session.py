@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -25,7 +26,10 @@ from pyspark.sql import SparkSession
 from penstock.errors import SparkLaunchError
 from penstock.spark.java import ensure_java
 from penstock.spark.platforms import say_where_it_was_tried
-from penstock.spark.settings import default_master, session_settings
+from penstock.spark.settings import default_master, is_local, session_settings
+from penstock.spark.started_with import started_with
+
+log = logging.getLogger(__name__)
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 
@@ -80,10 +84,16 @@ def _new_session(
     ensure_java()
     # Workers must run this Python, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", spark_conf.get("spark.pyspark.python", sys.executable))
-    submitted = SparkConf().get("spark.master")  # set when spark-submit started us
-    chosen = master or spark_conf.get("spark.master") or submitted or default_master()
-    settings = session_settings(chosen, spark_conf)
-    conf = SparkConf().setAppName(app_name).setAll(list(settings.items()))
+    given = started_with()
+    chosen = _choose_master(master or spark_conf.get("spark.master"), given.get("spark.master"))
+    settings = session_settings(chosen, {"spark.app.name": app_name, **given, **spark_conf})
+    if settings["spark.dynamicAllocation.enabled"] == "true":
+        log.warning(
+            "spark.dynamicAllocation.enabled is true and is taken for false: Spark runs no barrier "
+            "stages under dynamic allocation, and slots are those"
+        )
+        settings["spark.dynamicAllocation.enabled"] = "false"
+    conf = SparkConf().setAll(list(settings.items()))
     SparkContext.getOrCreate(conf)
     # Before the session, which takes a second more: PySpark's handler is of no use in it.
     _take_back_interrupts(on_interrupt)
@@ -91,6 +101,16 @@ def _new_session(
     # Else executors are torn down with the driver's JVM, and a cluster's side of it complains.
     atexit.register(_stop, session)
     return session
+
+
+def _choose_master(asked: str | None, given: str | None) -> str:
+    """The master that the job asks for, the one it was started with, or one of our own."""
+    if asked and given and is_local(asked) and not is_local(given):
+        raise SparkLaunchError(
+            f"the program was started with Spark master {given}, and the job asks for {asked}, "
+            "which would run it on this host alone: leave one of the two out."
+        )
+    return asked or given or default_master()
 
 
 def _stop(session: SparkSession) -> None:
