@@ -81,6 +81,12 @@ class SparkLaunchError(PenstockError):
     code = "SPARK_LAUNCH"
 
 
+class AddressError(PenstockError):
+    """A driver or a slot cannot listen at the address, or on the ports, that it is to have."""
+
+    code = "ADDRESS"
+
+
 # --- a record, a key or a function is wrong: the attempt fails --------------------------------
 
 

@@ -16,6 +16,7 @@ from patience import until
 from pyspark.sql import SparkSession
 from slot_driver import Launched, gone
 
+from penstock.common.listening import Listening
 from penstock.errors import NotEnoughSlotsError, SparkLaunchError
 from penstock.spark.capacity import Capacity, wait_for_slots
 from penstock.spark.launcher import SparkLauncher
@@ -25,7 +26,7 @@ def test_slots_run_and_end(launcher: SparkLauncher, tmp_path: Path) -> None:
     launched = Launched(launcher, slot_entries.report, tmp_path)
     assert launched.end() is None
     assert [report["host"] for report in launched.reports()] == ["127.0.0.1", "127.0.0.1"]
-    assert launcher.host() == "127.0.0.1"
+    assert launcher.listening() == Listening("127.0.0.1")
 
 
 def test_processes_are_reused_and_leak_no_thread(launcher: SparkLauncher, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from patience import PATIENCE
 from zmq.utils.monitor import recv_monitor_message
 
 from penstock.common.clock import SystemClock
+from penstock.common.listening import Listening
 from penstock.network import control
 from penstock.network.control import ControlClient
 from penstock.network.control_server import ControlServer
@@ -24,7 +25,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def server():
-    server = ControlServer("127.0.0.1", "the JobMaster", HOUR_MS)
+    server = ControlServer(Listening("127.0.0.1"), "the JobMaster", HOUR_MS)
     server.start()
     yield server
     server.close()
@@ -264,7 +265,7 @@ def test_a_client_with_another_key_is_refused(server, connect):
 
 
 def test_a_client_that_trusts_another_server_does_not_connect(exits):
-    server = ControlServer("127.0.0.1", "the JobMaster", HOUR_MS)
+    server = ControlServer(Listening("127.0.0.1"), "the JobMaster", HOUR_MS)
     # Before its thread has the socket.
     failed = server._router.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
     server.start()

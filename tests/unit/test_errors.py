@@ -52,6 +52,7 @@ CODES = {
     "SourceError": "SOURCE",
     "SourceMissingError": "SOURCE_MISSING",
     "SparkLaunchError": "SPARK_LAUNCH",
+    "AddressError": "ADDRESS",
     "StateError": "STATE",
     "IncompatibleStateError": "INCOMPATIBLE_STATE",
     "StorageError": "STORAGE",

@@ -7,6 +7,7 @@ import threading
 import pytest
 from patience import until
 
+from penstock.common.listening import Listening
 from penstock.network.control_server import ControlServer
 from penstock.network.standstill import Standstill
 
@@ -67,7 +68,7 @@ def wait_for_ever(gate):
 
 
 def test_a_jobmaster_that_stands_still_is_reported_with_its_place(caplog):
-    server = ControlServer("127.0.0.1", "the JobMaster of job 'counts'", 10)
+    server = ControlServer(Listening("127.0.0.1"), "the JobMaster of job 'counts'", 10)
     server.start()
     gate = threading.Event()
 

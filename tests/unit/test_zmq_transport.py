@@ -16,6 +16,7 @@ import patience
 import pytest
 import zmq
 
+from penstock.common.listening import Listening
 from penstock.errors import ChannelBrokenError
 from penstock.network import zmq_transport
 from penstock.network.curve import new_keys, secure_client
@@ -34,7 +35,7 @@ def make():
 
     def open_transport(keys):
         wakeup = Wakeup()
-        transport = ZmqTransport("127.0.0.1", *keys, wakeup)
+        transport = ZmqTransport(Listening("127.0.0.1"), *keys, wakeup)
         opened.append((transport, wakeup))
         return transport
 

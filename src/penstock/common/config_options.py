@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from penstock.common.listening import PortRange, parse_ports
 from penstock.common.map_values import parse_map
 from penstock.errors import ConfigurationError
 
@@ -312,6 +313,8 @@ HEARTBEAT_INTERVAL = Option("heartbeat.interval", parse_duration_ms, 500)
 START_TIMEOUT: Option[int | None] = Option(
     "penstock.start.timeout", parse_positive_duration_ms, None
 )
+DRIVER_PORT: Option[PortRange | None] = Option("penstock.driver.port", parse_ports, None)
+SLOT_PORTS: Option[PortRange | None] = Option("penstock.slot.ports", parse_ports, None)
 CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
 PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
 PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())

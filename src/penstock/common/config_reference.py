@@ -119,6 +119,17 @@ MEANINGS = {
         "is not set: as long as that takes, while they give signs of life",
         values="duration",
     ),
+    "penstock.driver.port": Meaning(
+        "The port of the JobMaster that slots connect to, or a range to choose from: each job of "
+        "a driver takes one. When it is not set: any free one. The address is Spark's: "
+        "`spark.driver.bindAddress` is bound, `spark.driver.host` is told to slots",
+        values="port or range, such as `7000-7010`",
+    ),
+    "penstock.slot.ports": Meaning(
+        "The ports that slots listen on for each other: a range with room for all slots of a "
+        "host. When it is not set: any free ones",
+        values="port or range, such as `7100-7199`",
+    ),
     "penstock.errors.redact-records": Meaning(
         "Leave records out of error messages",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.common.listening import PortRange
+
 
 @dataclass(frozen=True)
 class SlotPayload:
@@ -19,3 +21,5 @@ class SlotPayload:
     """The ExecutionGraph, pickled."""
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
+    slot_ports: PortRange | None = None
+    """The ports that slots listen on; None: any."""

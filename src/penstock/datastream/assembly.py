@@ -17,7 +17,7 @@ from penstock.errors import ConfigurationError, ProgramError
 from penstock.graph.blueprint import Blueprint
 from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
-from penstock.jobmanager.job import Job, Timeouts
+from penstock.jobmanager.job import Job, Ports, Timeouts
 
 if TYPE_CHECKING:
     from penstock.checkpoint.store import CheckpointStore
@@ -71,6 +71,7 @@ def assemble(
         files,
         options.PYTHON_EXECUTABLE.read(values),
         blueprint,
+        Ports(options.DRIVER_PORT.read(values), options.SLOT_PORTS.read(values)),
     )
 
 

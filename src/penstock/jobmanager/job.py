@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.checkpoint.settings import CheckpointSettings
+from penstock.common.listening import PortRange
 from penstock.common.settings import RuntimeSettings
 from penstock.common.shipped_files import ShippedFile
 from penstock.errors import ProgramError
@@ -40,6 +41,14 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
+class Ports:
+    """On which ports the driver and the slots listen; None: on any free one."""
+
+    driver: PortRange | None = None
+    slots: PortRange | None = None
+
+
+@dataclass(frozen=True)
 class Job:
     """Everything the JobMaster needs to know."""
 
@@ -67,6 +76,7 @@ class Job:
     """The Python that runs the slots; None: the session's."""
     blueprint: Blueprint | None = None
     """What the graph was laid out from; None: it stays as it is."""
+    ports: Ports = field(default_factory=Ports)
 
     def claimed(self) -> Job:
         """This job, taken over by this driver from any that had it before.

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.common.listening import Listening
 from penstock.common.shipped_files import ShippedFile
 
 
@@ -70,5 +71,5 @@ class SlotLauncher(Protocol):
         returned, else with the error that ended the launch.
         """
 
-    def host(self) -> str:
-        """The address of this process that slots can reach."""
+    def listening(self) -> Listening:
+        """Where this process listens, and how slots reach it."""

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from penstock.common.listening import Listening
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launching import LaunchHandle, SlotLaunch, SlotLauncher
 
@@ -28,9 +29,9 @@ class ResourceManager:
         self._entry = entry
         self._warm_up = warm_up
 
-    def host(self) -> str:
-        """The address of this driver that slots can reach."""
-        return self._launcher.host()
+    def listening(self) -> Listening:
+        """Where this driver listens, and how slots reach it."""
+        return self._launcher.listening()
 
     def prepare_slots(self, job: Job, held: int, program: bytes) -> None:
         """NotEnoughSlotsError unless the job's slots could start once `held` are given back; slow.

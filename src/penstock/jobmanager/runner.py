@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Protocol
 
 from penstock.common.clock import SystemClock
@@ -63,7 +64,8 @@ class JobRunner:
         # Slots would not have waited longer: so late a user may want to know why nothing happens.
         still_after_ms = job.timeouts.heartbeat // 2
         name = f"the JobMaster of job {job.name!r}"
-        self._server = ControlServer(resources.host(), name, still_after_ms)
+        listening = replace(resources.listening(), ports=job.ports.driver)
+        self._server = ControlServer(listening, name, still_after_ms)
         self._mailbox = Mailbox(self._server.wake)
         self.io = ThreadIo(self._mailbox.put, "penstock-master-io")
         self._launches: dict[int, PendingLaunch] = {}
@@ -200,6 +202,7 @@ class JobRunner:
             self._program_of(job),
             job.settings.heartbeat_interval_ms,
             job.timeouts.heartbeat,
+            job.ports.slots,
         )
 
         def note(error: BaseException | None) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import cloudpickle
 import zmq
 
+from penstock.network.binding import connect
 from penstock.network.curve import secure_client
 from penstock.network.departure import Departure
 from penstock.network.messages import Heartbeat, Leave
@@ -84,7 +85,7 @@ class ControlClient:
         socket.routing_id = self._identity
         public, secret, server_public = self._keys
         secure_client(socket, public, secret, server_public)
-        socket.connect(self._address)
+        connect(socket, self._address)
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
         poller.register(self._own_wakeup.fileno(), zmq.POLLIN)

@@ -17,6 +17,8 @@ import cloudpickle
 import zmq
 
 from penstock.common.clock import SystemClock
+from penstock.common.listening import Listening
+from penstock.network.binding import bind
 from penstock.network.control import ALIVE, BEAT
 from penstock.network.curve import Guard, new_keys, secure_server
 from penstock.network.standstill import Standstill
@@ -46,7 +48,7 @@ class Heard(NamedTuple):
 class ControlServer:
     """The JobMaster's end. `wait` is called from its one thread, the rest from any."""
 
-    def __init__(self, host: str, name: str, still_after_ms: int) -> None:
+    def __init__(self, listening: Listening, name: str, still_after_ms: int) -> None:
         """A JobMaster that does not `wait` for so long is reported, by its name."""
         self._clock = SystemClock()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -59,8 +61,7 @@ class ControlServer:
         # A slot that is launched again must not inherit the identity's old connection.
         self._router.router_handover = True
         secure_server(self._router, self.public, secret)
-        port = self._router.bind_to_random_port(f"tcp://{host}")
-        self.address = f"tcp://{host}:{port}"
+        self.address = bind(self._router, listening, "penstock.driver.port")
         self._wakeup = Wakeup()
         self._incoming: queue.SimpleQueue[tuple[bytes, bytes, int]] = queue.SimpleQueue()
         self._outgoing: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()

@@ -13,7 +13,9 @@ from typing import Any
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from penstock.common.listening import Listening
 from penstock.errors import ChannelBrokenError
+from penstock.network.binding import bind, connect
 from penstock.network.curve import Guard, secure_client, secure_server
 from penstock.network.frames import Frame, decode_frame, encode_frame
 from penstock.network.local_endpoint import LocalEndpoint, is_reachable
@@ -33,7 +35,7 @@ _CONNECTIONS = zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DI
 class ZmqTransport:
     """One slot's sockets for one attempt. All methods are called from the slot's thread."""
 
-    def __init__(self, host: str, public: bytes, secret: bytes, wakeup: Wakeup) -> None:
+    def __init__(self, listening: Listening, public: bytes, secret: bytes, wakeup: Wakeup) -> None:
         self._public, self._secret = public, secret
         self._context = zmq.Context()
         self._wakeup = wakeup
@@ -46,8 +48,7 @@ class ZmqTransport:
         self._pull = self._new_pull()
         secure_server(self._pull, public, secret)
         self._pull_monitor = self._pull.get_monitor_socket(_CONNECTIONS)
-        port = self._pull.bind_to_random_port(f"tcp://{host}")
-        self.address = f"tcp://{host}:{port}"
+        self.address = bind(self._pull, listening, "penstock.slot.ports")
         self._pulls = [self._pull]
         self._endpoint = LocalEndpoint()
         if self._endpoint.path is not None:
@@ -94,7 +95,7 @@ class ZmqTransport:
                 secure_client(socket, self._public, self._secret, self._public)
                 _watch(socket)
             monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-            socket.connect(address)
+            connect(socket, address)
             self._push[slot] = socket
             self._push_monitors[slot] = monitor
             self._poller.register(monitor, zmq.POLLIN)

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 from penstock.common.clock import SystemClock
+from penstock.common.listening import Listening
 from penstock.common.mailbox import Mailbox
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_calls import ThreadCalls
@@ -63,7 +64,8 @@ class SlotProcess:
         self._host = SlotHost(identity, payload.program, environment)
 
     def _open(self, public_key: bytes, secret_key: bytes) -> ZmqTransport:
-        self._transport = ZmqTransport(self._host_name, public_key, secret_key, self._wakeup)
+        listening = Listening(self._host_name, ports=self._payload.slot_ports)
+        self._transport = ZmqTransport(listening, public_key, secret_key, self._wakeup)
         return self._transport
 
     def run(self) -> None:

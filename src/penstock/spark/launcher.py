@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.common.listening import Listening
 from penstock.common.shipped_files import PackedFile, ShippedFile
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
@@ -24,6 +25,8 @@ from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
 from penstock.spark.settings import is_on_this_machine
 from penstock.spark.shipping import search_path_for, ship_files
 from penstock.spark.spark_job import SparkJob
+
+_HERE = "127.0.0.1"
 
 
 class SparkLauncher:
@@ -50,7 +53,7 @@ class SparkLauncher:
         self._check_python(launch.python)
         body = _slot_body(
             launch=pickle.dumps((launch.entry, launch.payload, launch.job_id, self._ship(launch))),
-            host=self.host() if self._on_this_machine else None,
+            host=_HERE if self._on_this_machine else None,
             search_path=search_path_for(self._context),
         )
         job = SparkJob(self._context, launch, body, on_end)
@@ -68,11 +71,13 @@ class SparkLauncher:
             self._shipped[launch.job_id] = (launch.files, packed)
         return packed
 
-    def host(self) -> str:
+    def listening(self) -> Listening:
         """See `SlotLauncher`."""
         if self._on_this_machine:
-            return "127.0.0.1"
-        return str(self._context.getConf().get("spark.driver.host"))
+            return Listening(_HERE)
+        conf = self._context.getConf()
+        host, bound = conf.get("spark.driver.host"), conf.get("spark.driver.bindAddress")
+        return Listening(str(host), bound or "")
 
     def _check_python(self, python: str | None) -> None:
         """Elsewhere only Spark can tell, and says so after it has tried."""
