@@ -54,6 +54,8 @@ class ControlClient:
         self._departure = Departure()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-control", daemon=True)
+        # A debugger (debugpy, PyCharm's) that stops the slot leaves a thread with this mark alone.
+        setattr(self._thread, "pydev_do_not_trace", True)  # noqa: B010
 
     def start(self, heartbeat: Callable[[], Heartbeat], interval_ms: int, timeout_ms: int) -> None:
         """Begin; `heartbeat` is called from the control thread."""
