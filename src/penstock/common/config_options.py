@@ -315,6 +315,7 @@ START_TIMEOUT: Option[int | None] = Option(
 )
 DRIVER_PORT: Option[PortRange | None] = Option("penstock.driver.port", parse_ports, None)
 SLOT_PORTS: Option[PortRange | None] = Option("penstock.slot.ports", parse_ports, None)
+SECURE_CLUSTER = Option("penstock.require-secure-cluster", parse_boolean, False)
 CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
 PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
 PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())

@@ -130,6 +130,10 @@ MEANINGS = {
         "host. When it is not set: any free ones",
         values="port or range, such as `7100-7199`",
     ),
+    "penstock.require-secure-cluster": Meaning(
+        "Refuse a cluster without `spark.authenticate` and network encryption, where the program "
+        "and the keys of slots travel in the clear; else that is a warning",
+    ),
     "penstock.errors.redact-records": Meaning(
         "Leave records out of error messages",
     ),

@@ -268,11 +268,13 @@ def _dispatcher(values: Mapping[str, str]) -> Dispatcher:
     from penstock.jobmanager.resource_manager import ResourceManager
     from penstock.runtime.slot_process import slot_main, warm_up
     from penstock.spark.launcher import SparkLauncher
+    from penstock.spark.security import check_security
     from penstock.spark.session import session_for
 
     spark = {key: value for key, value in values.items() if key.startswith("spark.")}
     master = spark.pop(options.MASTER.key, None)
     session = session_for(master, "penstock", spark)
+    check_security(session, options.SECURE_CLUSTER.read(values))
     with _dispatchers_lock:
         key = id(session.sparkContext)
         if key not in _dispatchers:
