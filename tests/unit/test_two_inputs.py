@@ -490,7 +490,7 @@ def test_wrong_functions_and_foreign_streams_are_refused():
     with pytest.raises(ProgramError, match="different environments"):
         one.connect(other.from_collection([1]))
     with pytest.raises(ProgramError, match="key both"):
-        one.connect(two.key_by(str))
+        one.connect(two.key_by(str)).flat_map(Repeat())
     with pytest.raises(ProgramError, match="keyed connected streams needs a KeyedCoProcess"):
         one.connect(two).key_by(str, str).process(Counted())
     with pytest.raises(ProgramError, match="broadcast\\(\\) needs a MapStateDescriptor"):

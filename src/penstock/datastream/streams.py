@@ -280,8 +280,12 @@ class DataStream(OperatorSettings):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Run the program and iterate over the records of this stream; a list with a limit."""
-        collecting = self.sink_to(CollectSink()).name("Collect")
+        """Run the program and iterate over the records of this stream; a list with a limit.
+
+        One subtask collects the records. Those of one subtask before it come in their order, as
+        do those of a stream that has parallelism 1: a collection comes back as it is.
+        """
+        collecting = self.sink_to(CollectSink()).name("Collect").set_parallelism(1)
         results = self._env._execute_collecting(collecting._node_id, job_execution_name)
         if limit is None:
             return results

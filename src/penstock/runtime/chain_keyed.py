@@ -6,10 +6,14 @@ between the record and the user's function.
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.graph.operators import FunctionOperator, TwoInputOperator
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.chain_shapes import LAZY, refuse_generator
 from penstock.runtime.chain_text import ChainText
+from penstock.runtime.checkpointed import CheckpointedFunction
+from penstock.runtime.functions import Function
 from penstock.runtime.windowing.emission import refuse_untimed
 from penstock.runtime.windowing.tumbling import Parts
 from penstock.state.kinds import NO_KEY, KeyContext
@@ -35,7 +39,13 @@ def write_key(
 
 
 def write_reduce(
-    text: ChainText, node: StreamNode, table: StateTable, function: str, value: str, depth: int
+    text: ChainText,
+    node: StreamNode,
+    table: StateTable,
+    keys: KeyContext,
+    function: str,
+    value: str,
+    depth: int,
 ) -> str:
     """Reduce a record into what its key has so far; the variable with the result."""
     assert isinstance(node.operator, FunctionOperator)
@@ -43,7 +53,10 @@ def write_reduce(
     entries = text.name("entries", node, table.entries)
     changed = text.name("changed", node, table.changes.current)
     key, reduced = text.variable("g"), text.variable("v")
-    text.line(depth, f"{key} = {key_of}({value})", node, "key_by", value)
+    current = ""
+    if _asks_for_state(node.operator.function):
+        current = f"{text.name('keys', node, keys)}.key = "
+    text.line(depth, f"{current}{key} = {key_of}({value})", node, "key_by", value)
     text.line(depth, f"if {key} in {entries}:")
     call = f"{reduced} = {function}({entries}[{key}], {value})"
     text.line(depth + 1, call, node, "reduce", value)
@@ -55,6 +68,13 @@ def write_reduce(
     text.line(depth, f"{entries}[{key}] = {reduced}")
     text.line(depth, f"{changed}.add({key})")
     return reduced
+
+
+def _asks_for_state(function: Any) -> bool:
+    """Whether the function may have state of the key: it is told the context of its subtask."""
+    if isinstance(function, CheckpointedFunction):
+        return True
+    return isinstance(function, Function) and type(function).open is not Function.open
 
 
 def write_tumbling(
