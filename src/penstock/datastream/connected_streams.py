@@ -56,7 +56,7 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record for one record, of either stream."""
+        """One record for one record, of either stream; none where the function returns None."""
         need(func, CoMapFunction, "map() on connected streams")
         refuse_generator(func.map1, "map1")
         refuse_generator(func.map2, "map2")

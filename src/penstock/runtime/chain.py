@@ -302,6 +302,9 @@ class _Writer:
         if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._text.variable("v")
             self._text.line(depth, f"{mapped} = {function}({value})", node, "map", value)
+            if isinstance(operator, CoMapOperator):
+                self._text.line(depth, f"if {mapped} is not None:")
+                depth += 1
             # A rich function may keep in its state what it returns.
             self._successors(node, mapped, depth, kept=operator.keyed)
         elif isinstance(operator, FilterOperator):

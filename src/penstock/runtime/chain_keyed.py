@@ -105,9 +105,16 @@ def write_tumbling(
     text.line(depth, f"{start} = {time} - ({time} - {parts.offset}) % {parts.size}")
     text.line(depth, f"{windows} = {entries}.get({key})", node, "key_by", value)
     text.line(depth, f"if {windows} is not None and {start} in {windows}:")
-    call = f"{windows}[{start}] = {fold}({windows}[{start}], {value})"
+    held = f"{windows}[{start}]"
+    if parts.none_stays:
+        held = text.variable("h")
+        text.line(depth + 1, f"{held} = {windows}[{start}]")
+        text.line(depth + 1, f"if {held} is not None:")
+        depth += 1
+    call = f"{windows}[{start}] = {fold}({held}, {value})"
     text.line(depth + 1, call, node, "reduce", value)
     text.line(depth + 1, f"{changed}.add({key})")
+    depth -= parts.none_stays
     text.line(depth, "else:")
     call = f"{result} = {first}({key}, {start}, {value}, {time}, {context})"
     text.line(depth + 1, call, node, "process_element", value)
