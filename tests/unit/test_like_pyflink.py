@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.datastream import (
     AggregateFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
+    MapFunction,
+    ProcessFunction,
     ProcessWindowFunction,
     ReduceFunction,
 )
+from penstock.datastream.functions import ProcessAllWindowFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
     CountEvictor,
+    CountWindow,
     EventTimeSessionWindows,
+    GlobalWindow,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TimeWindow,
     TumblingEventTimeWindows,
 )
-from penstock.errors import ProgramError
+from penstock.errors import InvalidParallelismError, JobFailedError, ProgramError
 from penstock.testing import local_environment
 
 BACKENDS = ["hashmap", "rocksdb"]
@@ -159,6 +167,8 @@ class At(TimestampAssigner):
 
 
 IN_ORDER = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(At())
+LOOSE = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(9))
+LOOSE = LOOSE.with_timestamp_assigner(At())
 KINDS = {
     "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(10)),
     "sliding": SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(10)),
@@ -239,3 +249,148 @@ def test_sessions_merge_without_one_whose_reduction_is_none() -> None:
         windows = stamped.key_by(key_of).window(KINDS["session"])
         reduced = windows.reduce(lambda a, b: None if b[1] == 12 else (a[0], a[1] + b[1]))
         assert sorted(reduced.execute_and_collect()) == [("a", 30), ("b", 100)]
+
+
+class Tells(MapFunction):
+    """What the function may know of where it runs."""
+
+    def open(self, runtime_context) -> None:
+        most = runtime_context.get_max_number_of_parallel_subtasks()
+        self.told = runtime_context.get_attempt_number(), most
+
+    def map(self, value):
+        return self.told
+
+
+class FailsOnce(MapFunction):
+    def open(self, runtime_context) -> None:
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map(self, value):
+        if self.attempt == 0:
+            raise ValueError("in the first attempt")
+        return self.attempt
+
+
+def test_attempts_are_counted_from_0() -> None:
+    configuration = Configuration()
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", "3")
+    with local_environment(configuration=configuration) as env:
+        assert list(env.from_collection([0]).map(FailsOnce()).execute_and_collect()) == [1]
+
+
+def test_the_most_subtasks_are_the_max_parallelism_of_the_operator() -> None:
+    with local_environment() as env:
+        env.set_max_parallelism(16)
+        stream = env.from_collection([0])
+        assert list(stream.map(Tells()).execute_and_collect()) == [(0, 16)]
+        own = stream.map(Tells()).set_max_parallelism(7)
+        assert list(own.execute_and_collect()) == [(0, 7)]
+
+
+def test_windows_print_as_in_pyflink() -> None:
+    windows = [GlobalWindow(), TimeWindow(1, 2), CountWindow(3)]
+    shown = ["GlobalWindow", "TimeWindow(start=1, end=2)", "CountWindow(id=3)"]
+    assert list(map(repr, windows)) == shown
+
+
+class WithTime(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value[1], ctx.timestamp()
+
+
+class Spans(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield context.window().start, context.window().end, [value[1] for value in elements]
+
+    def clear(self, context) -> None:
+        pass
+
+
+def test_times_before_1970_and_floats_are_taken() -> None:
+    records = [("a", -5), ("a", 1.9), ("a", -1.9), ("a", 7), ("a", np.int64(8))]
+    with local_environment() as env:
+        stream = env.from_collection(records).assign_timestamps_and_watermarks(LOOSE)
+        times = list(stream.process(WithTime()).execute_and_collect())
+        assert times == [(-5, -5), (1.9, 1), (-1.9, -1), (7, 7), (8, 8)]
+        assert {type(time) for _, time in times} == {int}
+        windows = stream.key_by(key_of).window(TumblingEventTimeWindows.of(Time.milliseconds(4)))
+        assert list(windows.process(Spans()).execute_and_collect()) == [
+            (-8, -4, [-5]),
+            (-4, 0, [-1.9]),
+            (0, 4, [1.9]),
+            (4, 8, [7]),
+            (8, 12, [8]),
+        ]
+
+
+class Behind(WatermarkGenerator):
+    """Watermarks as bounded out-of-orderness gives them, written by hand."""
+
+    def __init__(self) -> None:
+        self.latest = -(2**63) + 10
+
+    def on_event(self, event, event_timestamp, output) -> None:
+        self.latest = max(self.latest, event_timestamp)
+        output.emit_watermark(self.latest - 5 - 1)
+
+    def on_periodic_emit(self, output) -> None:
+        output.emit_watermark(self.latest - 5 - 1)
+
+
+class Watermarks(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield ctx.timer_service().current_watermark()
+
+
+def test_a_generators_watermark_may_be_below_zero() -> None:
+    strategy = WatermarkStrategy.for_generator(Behind).with_timestamp_assigner(At())
+    with local_environment() as env:
+        stream = env.from_collection([("a", n) for n in range(3)])
+        stamped = stream.assign_timestamps_and_watermarks(strategy)
+        seen = list(stamped.process(Watermarks()).execute_and_collect())
+    assert seen[-1] == -5
+
+
+def test_a_slide_may_be_larger_than_the_size() -> None:
+    records = [("a", n) for n in range(20)]
+    found = [[0, 1, 2], [5, 6, 7], [10, 11, 12], [15, 16, 17]]
+    with local_environment() as env:
+        stream = env.from_collection(records)
+        stamped = stream.assign_timestamps_and_watermarks(IN_ORDER).key_by(key_of)
+        sliding = SlidingEventTimeWindows.of(Time.milliseconds(3), Time.milliseconds(5))
+        spans = list(stamped.window(sliding).process(Spans()).execute_and_collect())
+        assert spans == [(part[0], part[0] + 3, part) for part in found]
+        sums = list(stamped.window(sliding).sum(1).execute_and_collect())
+        assert sums == [("a", sum(part)) for part in found]
+        counted = list(stream.key_by(key_of).count_window(3, 5).sum(1).execute_and_collect())
+        assert counted == [("a", sum(part)) for part in found]
+        SlidingProcessingTimeWindows.of(Time.milliseconds(3), Time.milliseconds(5))
+
+
+class Lists(ProcessAllWindowFunction):
+    def process(self, context, elements):
+        yield list(elements)
+
+    def clear(self, context) -> None:
+        pass
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_what_window_all_gives_takes_a_parallelism(parallelism) -> None:
+    with local_environment() as env:
+        windows = env.from_collection(range(4)).count_window_all(2)
+        found = windows.process(Lists()).set_parallelism(parallelism)
+        assert list(found.execute_and_collect()) == [[0, 1], [2, 3]]
+        forced = env.from_collection(range(4)).map(lambda n: n).force_non_parallel()
+        with pytest.raises(InvalidParallelismError):
+            forced.set_parallelism(2).execute_and_collect()
+
+
+def test_a_str_from_flat_map_is_refused() -> None:
+    with local_environment() as env:
+        spelled = env.from_collection([1]).flat_map(lambda value: "abc")
+        with pytest.raises(JobFailedError) as caught:
+            list(spelled.execute_and_collect())
+    assert "wrap it in a list" in str(caught.value.__cause__)
