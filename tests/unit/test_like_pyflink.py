@@ -12,6 +12,8 @@ from penstock.datastream import (
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
     MapFunction,
     ProcessFunction,
     ProcessWindowFunction,
@@ -394,3 +396,84 @@ def test_a_str_from_flat_map_is_refused() -> None:
         with pytest.raises(JobFailedError) as caught:
             list(spelled.execute_and_collect())
     assert "wrap it in a list" in str(caught.value.__cause__)
+
+
+def test_a_union_of_different_declared_types_is_refused() -> None:
+    with local_environment() as env:
+        numbers = env.from_collection([1], Types.INT())
+        words = env.from_collection(["a"], Types.STRING())
+        with pytest.raises(ProgramError, match="union.. of streams of INT and of STRING"):
+            numbers.union(words)
+        undeclared = env.from_collection(["a"])
+        assert sorted(map(str, numbers.union(undeclared, numbers).execute_and_collect())) == [
+            "1",
+            "1",
+            "a",
+        ]
+
+
+class Keys(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield ctx.get_current_key()
+
+
+class First(KeySelector):
+    """Counts in `open` what it adds to the key."""
+
+    def open(self, runtime_context) -> None:
+        self.added = 1
+
+    def get_key(self, value):
+        return value[0] + self.added
+
+
+def test_keys_have_the_declared_type() -> None:
+    with local_environment() as env:
+        env.set_parallelism(2)
+        stream = env.from_collection([(1, "x"), (2, "y")])
+        keys = sorted(stream.key_by(key_of, Types.DOUBLE()).process(Keys()).execute_and_collect())
+        assert keys == [1.0, 2.0] and {type(key) for key in keys} == {float}
+        opened = stream.key_by(First(), Types.LONG()).process(Keys())
+        assert sorted(opened.execute_and_collect()) == [2, 3]
+
+
+CONSUMERS = {
+    "reduce": lambda keyed: keyed.reduce(lambda a, b: a),
+    "process": lambda keyed: keyed.process(Keys()),
+    "window": lambda keyed: keyed.window(KINDS["tumbling"]).reduce(lambda a, b: a),
+    "connect": lambda keyed: keyed.connect(keyed).process(Sides()),
+    "map": lambda keyed: keyed.map(lambda value: value),
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_key_that_is_not_of_its_type_is_an_error_that_shows_it(consumer, parallelism) -> None:
+    with local_environment() as env:
+        env.set_parallelism(parallelism)
+        stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(IN_ORDER)
+        used = CONSUMERS[consumer](stream.key_by(key_of, Types.INT()))
+        with pytest.raises(JobFailedError) as caught:
+            list(used.execute_and_collect())
+    error = caught.value.__cause__
+    assert error.code == "TYPE_MISMATCH"
+    assert "expected INT, got str: 'a'; the key is not of the type" in str(error)
+    assert "record ('a', 1)" in str(error)
+
+
+WIDTHS = [(Types.BYTE(), 8), (Types.SHORT(), 16), (Types.INT(), 32), (Types.LONG(), 64)]
+
+
+@pytest.mark.parametrize(("declared", "bits"), WIDTHS, ids=str)
+def test_a_whole_number_that_does_not_fit_is_an_error(declared, bits) -> None:
+    most = (1 << (bits - 1)) - 1
+    with local_environment() as env:
+        for fits in (most, -most - 1):
+            assert list(env.from_collection([fits], declared).execute_and_collect()) == [fits]
+        for wrong in (most + 1, -most - 2):
+            read = env.from_collection([wrong], declared)
+            made = env.from_collection([wrong]).map(lambda n: n, declared)
+            for stream in (read, made):
+                with pytest.raises(JobFailedError) as caught:
+                    list(stream.execute_and_collect())
+                assert f"does not fit into {bits} bits" in str(caught.value.__cause__)

@@ -28,14 +28,14 @@ def write_key(
     key = f"{text.name('keys', node, keys)}.key"
     assert isinstance(operator, FunctionOperator)
     if not second:
-        key_of = text.name("key_of", node, operator.key_selector)
+        name, selector = f"key_of_{node.id}", operator.key_selector
     elif isinstance(operator, TwoInputOperator) and operator.second_key_selector is not None:
-        key_of = text.name("key_of2", node, operator.second_key_selector)
+        name, selector = f"key_of2_{node.id}", operator.second_key_selector
     else:
         # A record of a broadcast side has no key.
         text.line(depth, f"{key} = {text.constant('no_key', NO_KEY)}")
         return
-    text.line(depth, f"{key} = {key_of}({value})", node, "key_by", value)
+    text.key(key, name, selector, value, depth, node)
 
 
 def write_reduce(
@@ -49,14 +49,14 @@ def write_reduce(
 ) -> str:
     """Reduce a record into what its key has so far; the variable with the result."""
     assert isinstance(node.operator, FunctionOperator)
-    key_of = text.name("key_of", node, node.operator.key_selector)
     entries = text.name("entries", node, table.entries)
     changed = text.name("changed", node, table.changes.current)
     key, reduced = text.variable("g"), text.variable("v")
     current = ""
     if _asks_for_state(node.operator.function):
         current = f"{text.name('keys', node, keys)}.key = "
-    text.line(depth, f"{current}{key} = {key_of}({value})", node, "key_by", value)
+    selector = node.operator.key_selector
+    text.key(f"{current}{key}", f"key_of_{node.id}", selector, value, depth, node)
     text.line(depth, f"if {key} in {entries}:")
     call = f"{reduced} = {function}({entries}[{key}], {value})"
     text.line(depth + 1, call, node, "reduce", value)
@@ -93,14 +93,14 @@ def write_tumbling(
     comes of it.
     """
     assert isinstance(node.operator, FunctionOperator)
-    key_of = text.name("key_of", node, node.operator.key_selector)
     current = text.name("keys", node, keys)
     entries = text.name("entries", node, parts.entries)
     changed = text.name("changed", node, parts.changed)
     fold, first = text.name("fold", node, parts.fold), text.name("first", node, parts.first)
     refuse = text.constant("refuse_untimed", refuse_untimed)
     key, start, windows, result = (text.variable(prefix) for prefix in "gswr")
-    text.line(depth, f"{current}.key = {key} = {key_of}({value})", node, "key_by", value)
+    target, selector = f"{current}.key = {key}", node.operator.key_selector
+    text.key(target, f"key_of_{node.id}", selector, value, depth, node)
     text.line(depth, f"if {time} is None: {refuse}()", node, "check", value)
     text.line(depth, f"{start} = {time} - ({time} - {parts.offset}) % {parts.size}")
     text.line(depth, f"{windows} = {entries}.get({key})", node, "key_by", value)
