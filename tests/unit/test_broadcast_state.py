@@ -16,7 +16,7 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 def backend():
     made = BroadcastBackend(["rules"])
     made.declare(RULES)
-    made.writable("rules").put_all({"a": 1, "b": 2})
+    made.writable(RULES).put_all({"a": 1, "b": 2})
     return made
 
 
@@ -26,7 +26,7 @@ def contents(backend):
 
 def test_entries_are_put_removed_and_cleared(backend):
     assert contents(backend) == {"a": 1, "b": 2}
-    state = backend.writable("rules")
+    state = backend.writable(RULES)
     state.put("c", 3)
     state.remove("a")
     assert contents(backend) == {"b": 2, "c": 3}
@@ -35,7 +35,7 @@ def test_entries_are_put_removed_and_cleared(backend):
 
 
 def test_a_cleared_state_is_written_so_that_no_older_copy_comes_back(backend):
-    backend.writable("rules").clear()
+    backend.writable(RULES).clear()
     restored = BroadcastBackend(["rules"])
     for block in backend.blocks():
         restored.restore(block)

@@ -17,10 +17,11 @@ def collected(cluster, build, **settings):
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_what_a_function_gives_is_converted(cluster, parallelism):
     def build(env):
-        numbers = env.from_collection([40_000, 1])
-        return numbers.map(lambda n: n, Types.SHORT()).rebalance().map(lambda n: n)
+        numbers = env.from_collection([2, 1])
+        return numbers.map(lambda n: n, Types.DOUBLE()).rebalance().map(lambda n: n)
 
-    assert sorted(collected(cluster, build, parallelism=parallelism)) == [40_000 - 65_536, 1]
+    found = sorted(collected(cluster, build, parallelism=parallelism))
+    assert found == [1.0, 2.0] and {type(number) for number in found} == {float}
 
 
 def test_a_source_has_a_type_too(cluster):

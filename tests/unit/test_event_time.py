@@ -346,10 +346,11 @@ def test_a_punctuated_watermark_is_between_two_records_and_never_goes_back():
     ("timestamp", "message"),
     [
         (None, "returned None"),
-        (1.5, r"wrap it in int\(\)"),
+        (float("nan"), "nan, a float"),
+        (float("inf"), "inf, a float"),
         ("12", "a str"),
         (True, "a bool"),
-        (-1, "before 1970"),
+        (-(2**63) - 1, "beyond 64 bits"),
     ],
 )
 def test_what_is_not_a_timestamp_is_an_error_with_the_record(timestamp, message):

@@ -238,7 +238,7 @@ class FailOnce(MapFunction):
         self.attempt = runtime_context.get_attempt_number()
 
     def map(self, value):
-        if value == 2500 and self.attempt == 1:
+        if value == 2500 and self.attempt == 0:
             raise RuntimeError("out of luck")
         return value
 

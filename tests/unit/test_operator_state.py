@@ -371,20 +371,23 @@ class Refuses(Remembers, MapFunction):
         raise OSError("no snapshot today")
 
 
+LONGS = Types.LIST(Types.LONG())
+
+
 class Unwritable(KeyedProcessFunction):
     def open(self, runtime_context):
-        self.state = runtime_context.get_state(ValueStateDescriptor("held", Types.LONG()))
+        self.state = runtime_context.get_state(ValueStateDescriptor("held", LONGS))
         self.any = runtime_context.get_state(
             ValueStateDescriptor("any", Types.PICKLED_BYTE_ARRAY())
         )
 
     def process_element(self, value, ctx):
         if value == "mistyped":
-            self.state.update("not a number")
+            self.state.update(["not a number"])
         elif value == "lambda":
             self.any.update(lambda: 1)
         else:
-            self.state.update(1)
+            self.state.update([1])
             self.any.clear()
         yield value
 

@@ -40,12 +40,6 @@ class ConnectedStreams:
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         if stream1._env is not stream2._env:
             raise ProgramError("connect() of streams that belong to different environments")
-        keyed = [isinstance(stream, KeyedStream) for stream in (stream1, stream2)]
-        if any(keyed) and not all(keyed):
-            raise ProgramError(
-                "connect() of a keyed stream and one that is not: key both, or use "
-                "connect(...).key_by(selector1, selector2)"
-            )
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -62,7 +56,7 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record for one record, of either stream."""
+        """One record for one record, of either stream; none where the function returns None."""
         need(func, CoMapFunction, "map() on connected streams")
         refuse_generator(func.map1, "map1")
         refuse_generator(func.map2, "map2")
@@ -82,13 +76,23 @@ class ConnectedStreams:
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """A function with side outputs; with state and timers if both streams are keyed."""
-        keyed = isinstance(self.stream1, KeyedStream)
+        keyed = self._both_keyed()
         kind = KeyedCoProcessFunction if keyed else CoProcessFunction
         which = "keyed connected streams" if keyed else "connected streams that are not keyed"
         need(func, kind, f"process() on {which}")
         methods = ("process_element1", "process_element2")
         name = "Keyed Co-Process" if keyed else "Co-Process"
         return self._apply(name, CoProcessOperator, func, methods, output_type)
+
+    def _both_keyed(self) -> bool:
+        """Whether the streams are keyed; ProgramError if only one is."""
+        keyed = {isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)}
+        if len(keyed) > 1:
+            raise ProgramError(
+                "connect() of a keyed stream and one that is not: key both, or use "
+                "connect(...).key_by(selector1, selector2)"
+            )
+        return keyed.pop()
 
     def _apply(
         self,
@@ -98,6 +102,7 @@ class ConnectedStreams:
         methods: tuple[str, str],
         output_type: TypeInformation | None,
     ) -> DataStream:
+        self._both_keyed()
         first, second = self.stream1, self.stream2
         operator = kind(
             func,

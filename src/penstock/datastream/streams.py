@@ -45,6 +45,7 @@ from penstock.graph.partitioning import (
 )
 from penstock.graph.stream_graph import Chaining
 from penstock.graph.timing import strategy_of
+from penstock.graph.typed_keys import TypedKeySelector
 from penstock.runtime.functions import Function, ProcessFunction
 from penstock.runtime.windowing.assigners import WindowAssigner
 from penstock.runtime.windowing.fixed_windows import count_windows
@@ -92,14 +93,23 @@ class DataStream(OperatorSettings):
         from penstock.datastream.keyed_stream import KeyedStream
 
         select = need_callable(key_selector, "get_key", "key_by")
+        if key_type is not None:
+            select = TypedKeySelector.of(select, key_type)
         return KeyedStream(self._env, self._spread(HashPartitioning(select)), select, self)
 
     def union(self, *streams: DataStream) -> DataStream:
-        """This stream and others, as one."""
-        upstreams = self._upstreams
+        """This stream and others, as one; they must not be declared to be of different types."""
+        upstreams, declared = self._upstreams, self._type()
         for stream in streams:
             if stream._env is not self._env:
                 raise ProgramError("union() of streams that belong to different environments")
+            other = stream._type()
+            if declared is not None and other is not None and declared != other:
+                raise ProgramError(
+                    f"union() of streams of {declared} and of {other}: declare one type for both, "
+                    "or none for one of them"
+                )
+            declared = declared or other
             upstreams += stream._unkeyed()._upstreams
         return DataStream(self._env, upstreams)
 
@@ -280,8 +290,12 @@ class DataStream(OperatorSettings):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Run the program and iterate over the records of this stream; a list with a limit."""
-        collecting = self.sink_to(CollectSink()).name("Collect")
+        """Run the program and iterate over the records of this stream; a list with a limit.
+
+        One subtask collects the records. Those of one subtask before it come in their order, as
+        do those of a stream that has parallelism 1: a collection comes back as it is.
+        """
+        collecting = self.sink_to(CollectSink()).name("Collect").set_parallelism(1)
         results = self._env._execute_collecting(collecting._node_id, job_execution_name)
         if limit is None:
             return results

@@ -31,6 +31,8 @@ from penstock.runtime.windowing.evictors import Evictor
 from penstock.runtime.windowing.triggers import Trigger
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
@@ -238,7 +240,17 @@ class AllWindowedStream(_Windowed):
         function: Any,
         output_type: TypeInformation | None,
     ) -> DataStream:
-        return super()._operator(name, contents, function, output_type).force_non_parallel()
+        made = super()._operator(name, contents, function, output_type).force_non_parallel()
+        return _AllWindows(made._env, made._upstreams)
+
+
+class _AllWindows(DataStream):
+    """What windows of a whole stream give: from one subtask, as all records have one key."""
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """The number of subtasks. One does the work; the others are for what is chained to it."""
+        most = self._env.get_max_parallelism() if parallelism > 1 else 1
+        return self._set(parallelism=parallelism, max_parallelism=most)
 
 
 class _ApplyAll(AllWindowFunction[Any, Any, Any]):

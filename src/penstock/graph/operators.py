@@ -140,7 +140,7 @@ class TwoInputOperator(FunctionOperator):
 
 @dataclass(frozen=True)
 class CoMapOperator(TwoInputOperator):
-    """One record for one, of either stream."""
+    """One record for one, of either stream; where the function returns None there is none."""
 
 
 @dataclass(frozen=True)

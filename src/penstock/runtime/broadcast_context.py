@@ -39,7 +39,7 @@ class WritingContext(_TimesContext, BaseBroadcastProcessFunction.Context):
     """For `process_broadcast_element`."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        return self._backend.writable(state_descriptor.name)
+        return self._backend.writable(state_descriptor)
 
 
 class ReadingContext(_TimesContext, BaseBroadcastProcessFunction.ReadOnlyContext):

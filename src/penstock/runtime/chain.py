@@ -284,8 +284,9 @@ class _Writer:
             called = operator.second_call()
         function = self._text.name("f2" if second else "f", node, called)
         if isinstance(operator, ReduceOperator):
-            table = self._keyed(node).reduce_table
-            reduced = write_reduce(self._text, node, table, function, value, depth)
+            runtime_reduce = self._keyed(node)
+            table, keys = runtime_reduce.reduce_table, runtime_reduce.key_context
+            reduced = write_reduce(self._text, node, table, keys, function, value, depth)
             self._successors(node, reduced, depth, kept=True)
             return
         if isinstance(operator.function, TumblingProcess):
@@ -301,6 +302,9 @@ class _Writer:
         if isinstance(operator, MapOperator | CoMapOperator):
             mapped = self._text.variable("v")
             self._text.line(depth, f"{mapped} = {function}({value})", node, "map", value)
+            if isinstance(operator, CoMapOperator):
+                self._text.line(depth, f"if {mapped} is not None:")
+                depth += 1
             # A rich function may keep in its state what it returns.
             self._successors(node, mapped, depth, kept=operator.keyed)
         elif isinstance(operator, FilterOperator):

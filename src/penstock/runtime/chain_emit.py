@@ -68,8 +68,8 @@ def _write_channel(
     channel = f"c{number}"
     if isinstance(partitioning, HashPartitioning):
         text.constant(f"route{number}", Router(exchange.target_max_parallelism, count))
-        text.constant(f"key{number}", partitioning.key_selector)
-        text.line(depth, f"k{number} = key{number}({value})", node, "key_by", value)
+        selector = partitioning.key_selector
+        text.key(f"k{number}", f"key{number}", selector, value, depth, node)
         text.line(depth, f"{channel} = route{number}[k{number}]", node, "route", value)
     elif isinstance(partitioning, CustomPartitioning):
         text.constant(f"choose{number}", _checked_partition(partitioning, count))

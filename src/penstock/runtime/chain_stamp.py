@@ -7,7 +7,7 @@ For an assigner with bounded disorder they read::
         latest = clock.latest
         for v0 in values:
             t1 = assign_2(v0, None)
-            if t1.__class__ is not int or t1 < 0: check_time(t1)
+            if t1.__class__ is not int or t1 < 0: t1 = check_time(t1)
             if t1 > latest: latest = t1
             ...
         clock.latest = latest
@@ -63,7 +63,8 @@ def write_stamp(
         check = text.constant("check_time", checked_timestamp)
         call = f"{stamp} = {assign}({value}, {time})"
         text.line(depth, call, node, "extract_timestamp", value)
-        wrong = f"if {stamp}.__class__ is not int or {stamp} < 0: {check}({stamp})"
+        # Times before 1970 are rare: looking at the sign keeps what is too small away at no cost.
+        wrong = f"if {stamp}.__class__ is not int or {stamp} < 0: {stamp} = {check}({stamp})"
         text.line(depth, wrong, node, "extract_timestamp", value)
     if strategy.jump is not None:
         ahead = text.constant("is_ahead", text.names["event_clock"].is_ahead)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.stream_graph import StreamNode
+from penstock.graph.typed_keys import TypedKeySelector
 
 
 @dataclass(frozen=True)
@@ -52,3 +53,21 @@ class ChainText:
         """The name of something the lines use."""
         self.names.setdefault(name, value)
         return name
+
+    def key(
+        self, target: str, name: str, selector: Any, value: str, depth: int, node: StreamNode
+    ) -> None:
+        """Lines that give `target` the key of `value`; `name` is that of the selector.
+
+        A key of a declared type is converted, without a call if its class says that it needs none.
+        """
+        if not isinstance(selector, TypedKeySelector):
+            call = self.constant(name, selector)
+            self.line(depth, f"{target} = {call}({value})", node, "key_by", value)
+            return
+        call, key = self.constant(name, selector.select), self.variable("k")
+        convert = self.constant(f"convert_{name}", selector.convert)
+        conversion = f"if {selector.doubt(key)}: {key} = {convert}({key})"
+        self.line(depth, f"{key} = {call}({value})", node, "key_by", value)
+        self.line(depth, conversion, node, "key_by", value)
+        self.line(depth, f"{target} = {key}")

@@ -72,7 +72,8 @@ class OperatorContext(RuntimeContext):
         return self._info.subtask
 
     def get_attempt_number(self) -> int:
-        return self._info.attempt
+        # Attempts have numbers from 1 on; in PyFlink the first is 0.
+        return self._info.attempt - 1
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
         return self._info.job_parameters.get(key, default_value)

@@ -8,6 +8,7 @@ the subtask asks every `pipeline.auto-watermark-interval` how far event time has
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -51,7 +52,7 @@ class SplitClock(WatermarkOutput):
         return max(MIN_WATERMARK, self.latest - delay - 1)
 
     def emit_watermark(self, timestamp: int) -> None:
-        checked_timestamp(timestamp, "the watermark generator emitted")
+        timestamp = checked_timestamp(timestamp, "the watermark generator emitted")
         self.idle = False
         if timestamp > self._emitted:
             self._emitted = timestamp
@@ -198,20 +199,18 @@ def _key(split: Any) -> Hashable:
 
 
 def checked_timestamp(timestamp: Any, what: str = "the timestamp assigner returned") -> int:
-    """`timestamp` if it is one; TimestampError otherwise."""
+    """`timestamp` as an int of 64 bits, a float cut off; TimestampError for what is no time."""
     if timestamp is None:
         raise TimestampError(f"{what} None: every record needs a time, in milliseconds (int)")
-    if isinstance(timestamp, bool) or not isinstance(timestamp, int):
-        hint = "; wrap it in int()" if isinstance(timestamp, float) else ""
+    try:
+        if isinstance(timestamp, bool):
+            raise TypeError
+        cut = int(timestamp) if isinstance(timestamp, float) else operator.index(timestamp)
+    except (OverflowError, TypeError, ValueError):
         raise TimestampError(
             f"{what} {timestamp!r}, a {type(timestamp).__name__}, where milliseconds since the "
-            f"epoch (int) are expected{hint}"
-        )
-    if timestamp < 0:
-        raise TimestampError(
-            f"{what} {timestamp}: a time before 1970 is taken for a mistake; milliseconds since "
-            "the epoch are expected"
-        )
-    if timestamp > MAX_WATERMARK:
+            "epoch (int) are expected"
+        ) from None
+    if not MIN_WATERMARK <= cut <= MAX_WATERMARK:
         raise TimestampError(f"{what} {timestamp}, which is beyond 64 bits")
-    return timestamp
+    return cut

@@ -44,7 +44,7 @@ def explain(
     origin = FailureOrigin(place.node.name, subtask, parallelism, _record(place, frame_tb, redact))
     inner_tb = frame_tb.tb_next
     if isinstance(error, TypeMismatchError):
-        return _mismatch(error, origin, redact)
+        return _mismatch(error, place, inner_tb, origin, redact)
     if isinstance(error, PenstockError) and not isinstance(error, UserFunctionError):
         return located_in(error, origin)
     if inner_tb is None and place.action == "route":
@@ -116,12 +116,22 @@ def located_in(error: PenstockError, origin: FailureOrigin) -> PenstockError:
     return located.with_traceback(None)
 
 
-def _mismatch(error: TypeMismatchError, origin: FailureOrigin, redact: bool) -> PenstockError:
+def _mismatch(
+    error: TypeMismatchError,
+    place: Place,
+    inner_tb: TracebackType | None,
+    origin: FailureOrigin,
+    redact: bool,
+) -> PenstockError:
     # A path may name keys of the user's, so it goes where the value goes.
     text = error.message if redact else str(error)
-    return TypeMismatchError(
-        f"{text}; the function's result is not of the type that was declared; in {origin}"
-    )
+    if place.action == "convert":
+        text += "; the function's result is not of the type that was declared"
+    elif place.action == "key_by":
+        text += "; the key is not of the type that was declared"
+    lines = traceback.extract_tb(user_frames(inner_tb))
+    line = f" at {lines[0].filename}:{lines[0].lineno}" if lines else ""
+    return TypeMismatchError(f"{text}; in {origin}{line}")
 
 
 def _internal(error: BaseException) -> PenstockError:

@@ -107,7 +107,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """The number of the attempt, from 1: one more after every restart."""
+        """The number of the attempt, from 0: one more after every restart."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:

@@ -13,6 +13,7 @@ from penstock.graph.job_graph import JobEdge, JobVertex
 from penstock.graph.operators import FunctionOperator, TwoInputOperator
 from penstock.graph.partitioning import CustomPartitioning, HashPartitioning
 from penstock.graph.stream_graph import StreamNode
+from penstock.graph.typed_keys import TypedKeySelector
 from penstock.runtime.context import OperatorContext, SubtaskInfo
 from penstock.runtime.functions import Function
 
@@ -26,7 +27,8 @@ class Helpers:
     def open(self, vertex: JobVertex, edges: list[JobEdge], info: SubtaskInfo) -> None:
         """Open what `vertex` and its outputs use and nobody has opened yet."""
         for node, function in _functions(vertex, edges):
-            owner = getattr(function, "__self__", None)
+            called = function.select if isinstance(function, TypedKeySelector) else function
+            owner = getattr(called, "__self__", None)
             if isinstance(owner, Function) and id(owner) not in self._opened:
                 self._opened[id(owner)] = owner
                 owner.open(OperatorContext(node.name, info, None, None))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from penstock.common.keys import NO_GROUP
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
+from penstock.state.checked import checked
 from penstock.state.descriptors import MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ReadOnlyBroadcastState
@@ -84,6 +85,8 @@ class BroadcastBackend:
     def __init__(self, names: Iterable[str]) -> None:
         self._entries: dict[str, dict[Any, Any]] = {name: {} for name in names}
         self._types: dict[str, TypeInformation] = {}
+        self._kinds: dict[str, type] = {}
+        """The classes of the states that are written, by name."""
         self._saved: dict[str, TypeInformation] = {}
         self._left_behind: dict[str, dict[Any, Any]] = {}
 
@@ -100,8 +103,12 @@ class BroadcastBackend:
             entries.update({key: migrate(value) for key, value in entries.items()})
         self._types[name] = declared
 
-    def writable(self, name: str) -> BroadcastState[Any, Any]:
-        return _HeapState(name, self._declared(name))
+    def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        name = descriptor.name
+        if name not in self._kinds:
+            self._kinds[name] = checked(_HeapState, descriptor)
+        state: BroadcastState[Any, Any] = self._kinds[name](name, self._declared(name))
+        return state
 
     def read_only(self, name: str) -> ReadOnlyBroadcastState[Any, Any]:
         return _ReadOnlyHeapState(name, self._declared(name))

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.common.clock import Clock
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
+from penstock.state.checked import checked
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.kinds import HASHMAP_STATES, KeyContext
 from penstock.state.migration import (
@@ -57,11 +58,11 @@ class Declarations:
         table = self._table(name, descriptor.stored_kind())
         self._declare(name, descriptor.stored_type(), table)
         if descriptor.ttl is None:
-            state = HASHMAP_STATES[descriptor.kind](self._key_context, table, descriptor)
+            kind = checked(HASHMAP_STATES[descriptor.kind], descriptor)
+            state = kind(self._key_context, table, descriptor)
         else:
-            state = EXPIRING_STATES[descriptor.kind](
-                self._key_context, table, descriptor, self._clock
-            )
+            kind = checked(EXPIRING_STATES[descriptor.kind], descriptor)
+            state = kind(self._key_context, table, descriptor, self._clock)
         self._bound[name] = (descriptor, state)
         return state
 

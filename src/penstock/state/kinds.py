@@ -232,7 +232,7 @@ class HashMapAggregatingState(_HashMapState, AggregatingState[T, V]):
         self._put(self._function.add(value, stored))
 
 
-HASHMAP_STATES: dict[str, Callable[[KeyContext, StateTable, Any], Any]] = {
+HASHMAP_STATES: dict[str, type] = {
     "value": HashMapValueState,
     "list": HashMapListState,
     "map": HashMapMapState,

@@ -18,6 +18,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
 from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.broadcast import BroadcastBackend
+from penstock.state.checked import checked
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, refuse_ttl
 from penstock.state.entries import decode_entries, encode_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ListState
@@ -97,7 +98,7 @@ class OperatorStateBackend(OperatorStateStore):
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         self.broadcast.declare(state_descriptor)
-        return self.broadcast.writable(state_descriptor.name)
+        return self.broadcast.writable(state_descriptor)
 
     def _list(self, descriptor: ListStateDescriptor, kind: str) -> ListState[Any]:
         name = descriptor.name
@@ -112,7 +113,8 @@ class OperatorStateBackend(OperatorStateStore):
         if migrate is not None:
             found.elements[:] = map(migrate, found.elements)
         found.type_info = descriptor.type_info
-        return _OperatorList(found.elements)
+        state: ListState[Any] = checked(_OperatorList, descriptor)(found.elements)
+        return state
 
     def blocks(self) -> list[GroupBlock]:
         """All of it as it is now. Empty states too: an older copy must not come back."""

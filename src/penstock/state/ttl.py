@@ -309,7 +309,7 @@ class ExpiringMapState(_ExpiringState, MapState[K, V]):
         return iter(self._all())
 
 
-EXPIRING_STATES: dict[str, Callable[[KeyContext, StateTable, Any, Clock], Any]] = {
+EXPIRING_STATES: dict[str, type] = {
     "value": ExpiringValueState,
     "list": ExpiringListState,
     "map": ExpiringMapState,

@@ -30,6 +30,7 @@ from penstock.datastream.window import (
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
+    GlobalWindow,
     GlobalWindows,
     MergingWindowAssigner,
     ProcessingTimeSessionWindows,
@@ -53,7 +54,12 @@ def keyed(numbers: DataStream) -> KeyedStream:
 
 
 def listed(key: Any, window: Any, inputs: Iterable[Any]) -> list[Any]:
-    return [(key, repr(window), list(inputs))]
+    return [(key, named(window), list(inputs))]
+
+
+def named(window: Any) -> str:
+    """The window as it printed when the kept files were written."""
+    return "GlobalWindow()" if isinstance(window, GlobalWindow) else repr(window)
 
 
 def by_key(numbers: range) -> Iterator[tuple[int, list[int]]]:

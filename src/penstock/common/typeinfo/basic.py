@@ -1,10 +1,12 @@
 """Numbers, strings, and objects of any kind.
 
-Whole numbers wrap around as they do in Java; FLOAT rounds to 32 bits:
+A whole number that is too large for its type is an error; FLOAT rounds to 32 bits:
 
 >>> from penstock.common.typeinfo import Types
 >>> Types.SHORT().to_internal_type(40_000)
--25536
+Traceback (most recent call last):
+    ...
+penstock.errors.TypeMismatchError: expected SHORT, got int, which does not fit into 16 bits: 40000
 >>> Types.FLOAT().to_internal_type(0.1)
 0.10000000149011612
 >>> Types.LONG().to_internal_type("7")
@@ -55,15 +57,15 @@ class PickledBytesTypeInfo(TypeInformation):
         return "PICKLED_BYTE_ARRAY"
 
 
-def _wrapping(name: str, bits: int) -> Converter:
-    """Whole numbers of so many bits: one that is too large starts over from the other end."""
-    low, high, span = -(1 << (bits - 1)), (1 << (bits - 1)) - 1, 1 << bits
+def _bounded(name: str, bits: int) -> Converter:
+    """Whole numbers of so many bits."""
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def convert(value: Any) -> int:
         number: int = value if value.__class__ is int else _whole(name, value)
         if low <= number <= high:
             return number
-        return (number - low) % span + low
+        raise mismatch(name, number, f", which does not fit into {bits} bits")
 
     return convert
 
@@ -137,10 +139,10 @@ def _big_dec(value: Any) -> decimal.Decimal:
 _CONVERTERS: dict[str, Converter] = {
     "STRING": _string,
     "BOOLEAN": _boolean,
-    "BYTE": _wrapping("BYTE", 8),
-    "SHORT": _wrapping("SHORT", 16),
-    "INT": _wrapping("INT", 32),
-    "LONG": _wrapping("LONG", 64),
+    "BYTE": _bounded("BYTE", 8),
+    "SHORT": _bounded("SHORT", 16),
+    "INT": _bounded("INT", 32),
+    "LONG": _bounded("LONG", 64),
     "FLOAT": _float,
     "DOUBLE": _double,
     "CHAR": _char,

@@ -1,8 +1,8 @@
 """Lists, maps and arrays.
 
 >>> from penstock.common.typeinfo import Types
->>> Types.LIST(Types.INT()).to_internal_type((1, None, 2**31))
-[1, None, -2147483648]
+>>> Types.LIST(Types.INT()).to_internal_type((1, None, True))
+[1, None, 1]
 >>> Types.MAP(Types.STRING(), Types.INT()).to_internal_type({"a": "x"})
 Traceback (most recent call last):
     ...

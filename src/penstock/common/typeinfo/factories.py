@@ -34,7 +34,7 @@ class Types:
 
     @staticmethod
     def BYTE() -> TypeInformation:
-        """An int of 8 bits that wraps around."""
+        """An int of 8 bits."""
         return BasicTypeInfo("BYTE")
 
     @staticmethod
@@ -44,17 +44,17 @@ class Types:
 
     @staticmethod
     def SHORT() -> TypeInformation:
-        """An int of 16 bits that wraps around."""
+        """An int of 16 bits."""
         return BasicTypeInfo("SHORT")
 
     @staticmethod
     def INT() -> TypeInformation:
-        """An int of 32 bits that wraps around."""
+        """An int of 32 bits."""
         return BasicTypeInfo("INT")
 
     @staticmethod
     def LONG() -> TypeInformation:
-        """An int of 64 bits that wraps around."""
+        """An int of 64 bits."""
         return BasicTypeInfo("LONG")
 
     @staticmethod

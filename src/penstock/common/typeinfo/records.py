@@ -2,8 +2,8 @@
 
 >>> from penstock.common.typeinfo import Types
 >>> pair = Types.TUPLE([Types.STRING(), Types.INT()])
->>> pair.to_internal_type(["a", 2**31])
-('a', -2147483648)
+>>> pair.to_internal_type(["a", True])
+('a', 1)
 >>> person = Types.ROW_NAMED(["name", "born"], [Types.STRING(), Types.INT()])
 >>> person.to_internal_type({"name": "Ada"})
 Row(name='Ada', born=None)

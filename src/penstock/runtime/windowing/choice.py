@@ -54,7 +54,8 @@ def _fast(spec: WindowSpec) -> WindowBase | None:
     if kind is SlidingEventTimeWindows:
         if assigner.size == assigner.slide:  # type: ignore[attr-defined]
             return TumblingProcess(spec)
-        return SliceProcess(spec) if spec.contents.associative else None
+        overlap = assigner.slide < assigner.size  # type: ignore[attr-defined]
+        return SliceProcess(spec) if overlap and spec.contents.associative else None
     if kind in (EventTimeSessionWindows, DynamicEventTimeSessionWindows):
         return SessionProcess(spec)
     return None

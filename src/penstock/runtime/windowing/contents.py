@@ -2,7 +2,7 @@
 
 `first` makes the contents of a window's first record, `fold` adds a record, `merge` brings the
 contents of two windows together, `result` is what the window function is given (as `elements`) or,
-without one, what is emitted.
+without one, what is emitted. A window whose result is None has nothing to emit.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ class Contents(ABC):
     """Whether contents of parts of a window can be merged, in the order of time, into its own."""
     function: Any = None
     """The user's function, to be opened and closed."""
+    none_stays = False
+    """Whether contents that are None stay so, whatever is added to them."""
 
     @abstractmethod
     def first(self, value: Any) -> Any: ...
@@ -31,7 +33,10 @@ class Contents(ABC):
     def fold(self, contents: Any, value: Any) -> Any: ...
 
     def folder(self) -> Callable[[Any, Any], Any]:
-        """The function behind `fold`, as directly as can be: it is called for every record."""
+        """The function behind `fold`, as directly as can be: it is called for every record.
+
+        Where `none_stays` it is not to be called with contents that are None.
+        """
         return self.fold
 
     @abstractmethod
@@ -45,8 +50,9 @@ class Contents(ABC):
     def result(self, contents: Any) -> Any: ...
 
     def elements(self, contents: Any) -> Iterable[Any]:
-        """What a window function is given."""
-        return (self.result(contents),)
+        """What a window function is given; nothing if it is not to be called."""
+        result = self.result(contents)
+        return () if result is None else (result,)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self.function, Function):
@@ -58,7 +64,9 @@ class Contents(ABC):
 
 
 class ReducedContents(Contents):
-    """One value, into which records are reduced."""
+    """One value, into which records are reduced. One that the function made None stays so."""
+
+    none_stays = True
 
     def __init__(self, function: Any, associative: bool = False) -> None:
         self.function = function
@@ -80,9 +88,11 @@ class ReducedContents(Contents):
         return value
 
     def fold(self, contents: Any, value: Any) -> Any:
-        return self._reduce(contents, value)
+        return None if contents is None else self._reduce(contents, value)
 
     def merge(self, contents: Any, other: Any) -> Any:
+        if contents is None or other is None:
+            return other if contents is None else contents
         return self._reduce(contents, other)
 
     def result(self, contents: Any) -> Any:
@@ -177,4 +187,4 @@ class EvictableContents(ListedContents):
     def elements(self, contents: list[TimestampedValue]) -> Iterable[Any]:
         if isinstance(self.inner, ListedContents):
             return [element.value for element in contents]
-        return (self.result(contents),)
+        return super(ListedContents, self).elements(contents)

@@ -119,6 +119,11 @@ def _results(produced: Any, timestamp: int) -> Iterator[Result]:
             yield None, value, timestamp
 
 
+def result_of(value: Any, timestamp: int) -> tuple[Result, ...]:
+    """The result of a window without a function; None is no result."""
+    return () if value is None else ((None, value, timestamp),)
+
+
 class LateRecords:
     """What happens to records whose windows are all closed."""
 

@@ -28,18 +28,16 @@ T = TypeVar("T")
 
 
 class FixedTimeWindows(WindowAssigner[T, TimeWindow]):
-    """Windows of one size, a new one beginning every `slide` milliseconds, shifted by `offset`."""
+    """Windows of one size, a new one beginning every `slide` milliseconds, shifted by `offset`.
+
+    With a slide that is larger than the size, records between two windows are in none.
+    """
 
     def __init__(self, size: int, slide: int, offset: int, stagger: WindowStagger) -> None:
         name = type(self).__name__
         self.size = check_length(size, name, "size")
         self.slide = check_length(slide, name, "slide")
         self.offset = milliseconds(offset, name, "offset")
-        if self.slide > self.size:
-            raise ProgramError(
-                f"{name}: the slide of {slide} ms is greater than the size of {size} ms: records "
-                "between two windows would be in none"
-            )
         if abs(self.offset) >= self.slide:
             raise ProgramError(
                 f"{name}: the offset of {offset} ms must be less than the {slide} ms from one "
@@ -205,11 +203,6 @@ class CountSlidingWindowAssigner(_CountWindows[T]):
     def __init__(self, window_size: int, window_slide: int) -> None:
         super().__init__("slide-count-assigner", window_size)
         self._slide = check_count(window_slide, type(self).__name__, "slide")
-        if self._slide > self._size:
-            raise ProgramError(
-                f"CountSlidingWindowAssigner: the slide of {window_slide} is greater than the "
-                f"size of {window_size}: records between two windows would be in none"
-            )
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner[Any]:

@@ -27,6 +27,7 @@ from penstock.runtime.windowing.emission import (
     LateRecords,
     Result,
     refuse_untimed,
+    result_of,
 )
 from penstock.runtime.windowing.evictors import Evictor, TimestampedValue
 from penstock.runtime.windowing.scoped_state import Scope, ScopedStates
@@ -100,7 +101,8 @@ class WindowBase(KeyedProcessFunction):
         """The only result of a window with a function; it is gone then."""
         assert self.emission is not None
         self.emission.context.times = ctx.timer_service()
-        yield from self.emission.emit(key, window, self.contents.elements(contents))
+        if elements := self.contents.elements(contents):
+            yield from self.emission.emit(key, window, elements)
         self.emission.clear(key, window)
 
 
@@ -240,9 +242,9 @@ class WindowProcess(WindowBase):
 
     def _result(self, key: Any, window: Window, held: Any) -> Iterator[Result]:
         if self.emission is None:
-            yield None, self.contents.result(held), window.max_timestamp()
-        else:
-            yield from self.emission.emit(key, window, self.contents.elements(held))
+            yield from result_of(self.contents.result(held), window.max_timestamp())
+        elif elements := self.contents.elements(held):
+            yield from self.emission.emit(key, window, elements)
 
     def _remove(self, key: Any, window: Window) -> None:
         """The window has passed: nothing of it stays."""

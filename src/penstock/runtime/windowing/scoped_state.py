@@ -14,6 +14,7 @@ from penstock.errors import ProgramError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.functions import KeyedStateStore, RuntimeContext
 from penstock.runtime.windowing.windows import Window
+from penstock.state.checked import checked
 from penstock.state.descriptors import StateDescriptor, refuse_ttl
 from penstock.state.kinds import HASHMAP_STATES
 from penstock.state.table import StateTable
@@ -83,7 +84,8 @@ class ScopedStates:
             view = _View(self._table, f"{self._owner}:{descriptor.name}")
             table: Any = StateTable(descriptor.kind, view, view)  # type: ignore[arg-type]
             scope: Any = self._scope
-            state = HASHMAP_STATES[descriptor.kind](scope, table, descriptor)
+            kind = checked(HASHMAP_STATES[descriptor.kind], descriptor)
+            state = kind(scope, table, descriptor)
             bound = self._bound[descriptor.name] = (descriptor, view, state)
         elif bound[0].describe() != descriptor.describe():
             raise StateError(

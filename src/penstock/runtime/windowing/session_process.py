@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.runtime.functions import KeyedProcessFunction
-from penstock.runtime.windowing.emission import Result, refuse_untimed
+from penstock.runtime.windowing.emission import Result, refuse_untimed, result_of
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.sessions import SessionWindows
 from penstock.runtime.windowing.windows import TimeWindow
@@ -32,6 +32,7 @@ class SessionProcess(WindowBase):
     def open(self, runtime_context: Any) -> None:
         super().open(runtime_context)
         self._fold = self.contents.folder()
+        self._none_stays = self.contents.none_stays
 
     def process_element(
         self, value: Any, ctx: KeyedProcessFunction.Context
@@ -47,7 +48,10 @@ class SessionProcess(WindowBase):
                 start = held[0]
             if end < held[1]:
                 end = held[1]
-            self._entries[key] = (start, end, self._fold(held[2], value))
+            contents = held[2]
+            if contents is not None or not self._none_stays:
+                contents = self._fold(contents, value)
+            self._entries[key] = (start, end, contents)
             self._changed.add(key)
             return None
         return self._place(key, held, start, end, value, ctx)
@@ -68,7 +72,7 @@ class SessionProcess(WindowBase):
             contents = touched[0][2]
             for session in touched[1:]:
                 contents = self.contents.merge(contents, session[2])
-            contents = self._fold(contents, value)
+            contents = self.contents.fold(contents, value)
             start = min(start, touched[0][0])
             end = max(end, touched[-1][1])
         else:
@@ -128,5 +132,5 @@ class SessionProcess(WindowBase):
     ) -> Iterable[Result]:
         start, end, contents = session
         if self.emission is None:
-            return ((None, self.contents.result(contents), end - 1),)
+            return result_of(self.contents.result(contents), end - 1)
         return self._final(key, TimeWindow(start, end), contents, ctx)

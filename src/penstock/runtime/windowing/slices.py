@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.runtime.functions import KeyedProcessFunction
 from penstock.runtime.isolation import isolate
-from penstock.runtime.windowing.emission import Result, refuse_untimed
+from penstock.runtime.windowing.emission import Result, refuse_untimed, result_of
 from penstock.runtime.windowing.fixed_windows import FixedTimeWindows
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.windows import TimeWindow
@@ -190,7 +190,7 @@ class SliceProcess(WindowBase):
         else:
             del self._entries[key], self._memories[key]
         if self.emission is None:
-            return ((None, self.contents.result(merged), timestamp),)
+            return result_of(self.contents.result(merged), timestamp)
         return self._final(key, TimeWindow(start, end), merged, ctx)
 
     def _next(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from penstock.runtime.functions import KeyedProcessFunction
-from penstock.runtime.windowing.emission import Result, refuse_untimed
+from penstock.runtime.windowing.emission import Result, refuse_untimed, result_of
 from penstock.runtime.windowing.fixed_windows import FixedTimeWindows
 from penstock.runtime.windowing.operator import WindowBase, WindowSpec
 from penstock.runtime.windowing.windows import TimeWindow
@@ -31,6 +31,8 @@ class Parts(NamedTuple):
     fold: Callable[[Any, Any], Any]
     first: Callable[..., Iterable[Result] | None]
     """Of key, start, record, timestamp and context."""
+    none_stays: bool
+    """Whether what is None is not `fold`ed, and stays so."""
 
 
 class TumblingProcess(WindowBase):
@@ -51,7 +53,13 @@ class TumblingProcess(WindowBase):
     def parts(self) -> Parts:
         """To be asked for when it is open."""
         return Parts(
-            self._size, self._offset, self._entries, self._changed, self._fold, self._first
+            self._size,
+            self._offset,
+            self._entries,
+            self._changed,
+            self._fold,
+            self._first,
+            self.contents.none_stays,
         )
 
     def process_element(
@@ -64,7 +72,7 @@ class TumblingProcess(WindowBase):
         key = ctx.get_current_key()
         windows = self._entries.get(key)
         if windows is not None and start in windows:
-            windows[start] = self._fold(windows[start], value)
+            windows[start] = self.contents.fold(windows[start], value)
             self._changed.add(key)
             return None
         return self._first(key, start, value, timestamp, ctx)
@@ -97,5 +105,5 @@ class TumblingProcess(WindowBase):
             del self._entries[key]
         self._changed.add(key)
         if self.emission is None:
-            return ((None, self.contents.result(contents), timestamp),)
+            return result_of(self.contents.result(contents), timestamp)
         return self._final(key, TimeWindow(end - self._size, end), contents, ctx)

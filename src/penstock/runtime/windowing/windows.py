@@ -133,4 +133,4 @@ class GlobalWindow(Window):
         return 0
 
     def __repr__(self) -> str:
-        return "GlobalWindow()"
+        return "GlobalWindow"
