@@ -105,6 +105,10 @@ class _Enumerator(SplitEnumerator):
         # Before the last source a question must mean that the reader has read all it had.
         return self._current.ask_again_ms(subtask) if self._is_last() else None
 
+    def check(self) -> None:
+        if self._current is not None:
+            self._current.check()
+
     def snapshot(self) -> Plain:
         # Who waits is not part of it: in the next attempt readers may get others' splits.
         current = self._current

@@ -177,6 +177,13 @@ class SplitEnumerator(ABC):
         """
         return None
 
+    def check(self) -> None:
+        """Raise what ends the attempt, if a thread of the enumerator has found such a thing.
+
+        Called again and again while the attempt runs, also when no reader asks any more; so it
+        looks at what is known and asks nobody.
+        """
+
     @abstractmethod
     def snapshot(self) -> Plain:
         """What is not handed out yet, and what else the next enumerator must know."""
@@ -187,6 +194,7 @@ class SplitEnumerator(ABC):
 
 def splits_for(enumerator: SplitEnumerator, subtask: int) -> list[Plain] | None:
     """The answer of an enumerator to the reader `subtask`, after a look if it must have one."""
+    enumerator.check()
     if enumerator.must_look(subtask):
         enumerator.found(enumerator.look())
     return enumerator.next_splits(subtask)

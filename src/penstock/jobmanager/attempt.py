@@ -110,6 +110,10 @@ class Attempt:
         """What sources have not handed out yet, at this moment."""
         return self._sources.states()
 
+    def check_sources(self) -> None:
+        """Fail if a source has found out that it cannot go on."""
+        self._sources.check()
+
     def close(self) -> None:
         """It is over."""
         self._sources.close()

@@ -524,6 +524,8 @@ class JobMaster:
                 self._fail(lost, slot_lost=True)
                 return
         if self._phase is Phase.RUNNING:
+            self._attempt.check_sources()
+        if self._phase is Phase.RUNNING:
             self._checkpoints.tick(now)
 
     def next_wakeup_ms(self) -> int | None:

@@ -66,6 +66,15 @@ class Sources:
             for vertex, enumerator in self._enumerators.items()
         }
 
+    def check(self) -> None:
+        """End the attempt if an enumerator has found a reason for that by itself."""
+        for enumerator in tuple(self._enumerators.values()):
+            try:
+                enumerator.check()
+            except Exception as error:
+                self._readers.fail(error)
+                return
+
     def asked(self, subtask: SubtaskId) -> None:
         """A reader asks for splits: answer, or look first."""
         enumerator = self._enumerators[subtask.vertex]

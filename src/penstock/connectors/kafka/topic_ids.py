@@ -25,17 +25,18 @@ class TopicIds:
     """The ids of the topics of a source, which its enumerator keeps."""
 
     def __init__(self, ask: AskIds, accepts: bool = False) -> None:
-        self._ask = ask
+        self.ask = ask
+        """The ids that topics have now; slow."""
         self._accepts = accepts
         """Whether a topic that was made anew is read from its beginning."""
         self.known: dict[str, str] = {}
 
-    def compare(self, topics: Iterable[str], running: bool) -> None:
+    def compare(self, ids: Mapping[str, str], running: bool) -> None:
         """Note the ids of topics that are new; SourceMissingError if a known one has another id.
 
         An attempt that is `running` has positions in the old topic: it ends in either case.
         """
-        for topic, found in self._ask(topics).items():
+        for topic, found in ids.items():
             known = self.known.setdefault(topic, found)
             if known == found:
                 continue
