@@ -9,11 +9,11 @@ from confluent_kafka import TopicPartition
 from kafka_parts import Reading, source, write
 from patience import until
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSourceBuilder
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import JobFailedError, SourceError
+from penstock.errors import JobFailedError, SourceError, SourceRefusedError
 from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker
 
@@ -98,10 +98,33 @@ def test_it_is_noticed_when_the_job_goes_on(broker: KafkaBroker, topic: Topic) -
         before.take(3)
         enumerator, splits = before.enumerator.snapshot(), before.reader.snapshot()
     make_anew(broker, name)
-    with Reading(built, enumerator, splits) as after:
-        assert after.enumerator.ask_again_ms(0) is not None, "a restored reader asks"
-        with pytest.raises(SourceError, match=MADE_ANEW.format(name)):
-            until(lambda: not after.ask(), "the error", 60)
+    with pytest.raises(SourceRefusedError, match=MADE_ANEW.format(name)):
+        Reading(built, enumerator, splits)
+
+
+def test_a_job_that_cannot_go_on_in_the_new_topic_ends(
+    broker: KafkaBroker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every restart would find the same."""
+    monkeypatch.setattr("penstock.connectors.kafka.enumerator._IDS_MS", 100)
+    name = topic()
+    write(broker, name, ["old 0", "old 1", "old 2"])
+    restarts = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "execution.checkpointing.interval": "20 ms",
+    }
+    with local_environment(seed=1, configuration=Configuration.from_dict(restarts)) as env:
+        built = source(broker, name).build()
+        stream = env.from_source(built, WatermarkStrategy.no_watermarks(), "topic")
+        # Results are seen when a checkpoint covers them.
+        results = stream.set_parallelism(1).execute_and_collect()
+        assert [next(results) for _ in range(3)] == ["old 0", "old 1", "old 2"]
+        make_anew(broker, name)
+        with pytest.raises(JobFailedError, match=MADE_ANEW.format(name)) as caught:
+            list(results)
+    assert isinstance(caught.value.__cause__, SourceRefusedError)
 
 
 def test_it_is_read_from_its_beginning_on_request(

@@ -604,8 +604,5 @@ class JobMaster:
         return self._attempt.enumerator_states()
 
     def fail(self, error: BaseException) -> None:
-        self._fail(as_penstock(error))
-
-    def slot_failed(self, error: BaseException) -> None:
         known = as_penstock(error)
         self._fail(known, restart=not isinstance(known, MISTAKES))

@@ -19,7 +19,12 @@ from penstock.connectors.kafka.partitions import owner
 from penstock.connectors.kafka.settings import log
 from penstock.connectors.kafka.topic_ids import TopicIds
 from penstock.connectors.source import SplitEnumerator
-from penstock.errors import PenstockError, SourceError, SourceMissingError
+from penstock.errors import (
+    PenstockError,
+    SourceError,
+    SourceMissingError,
+    SourceRefusedError,
+)
 
 Find = Callable[[frozenset[Partition], bool], list[dict[str, Any]]]
 """Splits of the partitions that are not among the known ones; the flag: is this the first look."""
@@ -29,6 +34,9 @@ _SOON_MS = 1_000
 
 _IDS_MS = 10_000
 """How often the ids of topics are compared, at least."""
+
+_COMPARED_SECONDS = 5.0
+"""How long a job that goes on waits for a cluster that does not tell the ids of its topics."""
 
 
 class KafkaEnumerator(SplitEnumerator):
@@ -68,8 +76,14 @@ class KafkaEnumerator(SplitEnumerator):
         self._missing = 0
         self._problem: SourceError | None = None
         self._closed = threading.Event()
+        self._compared = threading.Event()
+        """Ids have been compared once, or could not be."""
         name = "penstock-kafka-discovery"
         threading.Thread(target=self._watch, name=name, daemon=True).start()
+        if restored is not None:
+            # Readers would run into positions that the new topic does not have, and fail of that.
+            self._compared.wait(_COMPARED_SECONDS)
+            self.check()
 
     def must_look(self, subtask: int) -> bool:
         """Whether this reader is to be told that there will be no more: it has read all it had."""
@@ -128,14 +142,17 @@ class KafkaEnumerator(SplitEnumerator):
             try:
                 # First: partitions of a topic that was made anew may be missing too.
                 self._ids.compare(self._ids.ask(self._topics()), self._has_looked)
+                self._compared.set()
                 if self._due is not None and time.monotonic() >= self._due:
                     self._look_for_partitions()
-            except SourceMissingError as error:
+            except (SourceMissingError, SourceRefusedError) as error:
                 self._problem = error
                 return
             except PenstockError as error:
                 # The readers notice a cluster that is away; the next look may succeed.
                 log.warning("changes of topics cannot be looked for: %s", error)
+            finally:
+                self._compared.set()
             pause_ms = self._rhythm_ms()
 
     def _rhythm_ms(self) -> int:

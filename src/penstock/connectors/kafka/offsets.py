@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.kafka.rights import reason
+from penstock.connectors.kafka.rights import failure
 from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import ProgramError, SourceError
 
@@ -123,9 +123,8 @@ class OffsetsOfCluster:
             }
         except (kafka.KafkaException, TimeoutError) as error:
             names = ", ".join(sorted({topic for topic, _ in partitions}))
-            raise SourceError(
-                f"Kafka does not say which offsets {names} has: {reason(error, names, self._group)}"
-            ) from error
+            what = f"Kafka does not say which offsets {names} has"
+            raise failure(what, error, names, self._group) from error
 
     def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
         if self._group is None:
@@ -145,8 +144,6 @@ class OffsetsOfCluster:
                 if place.error is not None:
                     raise kafka.KafkaException(place.error)
         except (kafka.KafkaException, TimeoutError) as error:
-            raise SourceError(
-                f"Kafka does not say what group {self._group} committed: "
-                f"{reason(error, None, self._group)}"
-            ) from error
+            what = f"Kafka does not say what group {self._group} committed"
+            raise failure(what, error, None, self._group) from error
         return {(f.topic, f.partition): int(f.offset) for f in found if f.offset >= 0}
