@@ -133,7 +133,8 @@ class SourceReader(ABC):
         A hint for systems that want to know, such as the group of a Kafka consumer. A reader that
         has nothing left hears of the checkpoints after its end too, and of the end of a job
         without checkpoints, when all output is committed. To say then how far it came, it may
-        keep a split in `snapshot` that is read to its end, and drop it here.
+        keep a split in `snapshot` that is read to its end, and drop it when that is said. A reader
+        is restored with such splits too, and told of the next checkpoint.
         """
 
     def close(self) -> None:
