@@ -241,6 +241,12 @@ class ControlError(PenstockError):
     code = "CONTROL"
 
 
+class RefusedError(PenstockError):
+    """A server refuses something, and would do so again; no restart follows."""
+
+    code = "REFUSED"
+
+
 class SourceError(PenstockError):
     """A source cannot be read: a server refused the connection or broke it off."""
 
@@ -251,6 +257,12 @@ class SourceMissingError(SourceError):
     """What a source reads, such as a topic or a partition, is not there, or not there any more."""
 
     code = "SOURCE_MISSING"
+
+
+class SourceRefusedError(SourceError, RefusedError):
+    """What a source reads is refused to it, or is not what its positions belong to, for good."""
+
+    code = "SOURCE_REFUSED"
 
 
 class SinkError(PenstockError):
@@ -274,8 +286,8 @@ class LostOutputError(SinkError):
         """Those of the same commit that are committed."""
 
 
-class SinkRefusedError(SinkError):
-    """A server refuses a sink's output or its user, and would do so again; no restart follows."""
+class SinkRefusedError(SinkError, RefusedError):
+    """A server refuses a sink's output or its user, for good."""
 
     code = "SINK_REFUSED"
 

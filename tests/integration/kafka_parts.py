@@ -10,7 +10,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from patience import until
 
 from penstock.common.clock import SystemClock
-from penstock.connectors.source import EnumeratorContext, ReaderContext, SourceReader
+from penstock.connectors.source import (
+    EnumeratorContext,
+    ReaderContext,
+    SourceReader,
+    splits_for,
+)
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
     KafkaRecordSerializationSchema,
@@ -109,7 +114,7 @@ class Reading:
 
     def ask(self) -> bool:
         """Ask for splits; False when there will be no more."""
-        splits = self.enumerator.next_splits(0)
+        splits = splits_for(self.enumerator, 0)
         if splits:
             self.reader.add_splits(splits)
         return splits is not None

@@ -17,8 +17,10 @@ from confluent_kafka.admin import (
 from kafka_parts import Reading, read, write
 from patience import until
 
+from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
-from penstock.errors import SourceError
+from penstock.errors import JobFailedError, SourceError, SourceRefusedError
+from penstock.testing import local_environment
 from penstock.testing.kafka import KafkaBroker, Security, kafka_broker
 
 # One process starts the broker of these tests.
@@ -57,7 +59,7 @@ def as_user(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
 def test_a_topic_that_one_may_not_see(guarded: KafkaBroker) -> None:
     guarded.create_topic("hidden")
     reason = "topic hidden: .*[Aa]uthorization failed.*ACL .*DESCRIBE on the topic hidden"
-    with pytest.raises(SourceError, match=reason):
+    with pytest.raises(SourceRefusedError, match=reason):
         read(as_user(guarded, "hidden").set_bounded("latest"))
 
 
@@ -68,8 +70,35 @@ def test_a_topic_that_one_may_see_and_not_read(guarded: KafkaBroker) -> None:
     built = as_user(guarded, "seen").set_bounded("latest").build()
     reading = until(lambda: _begun(built), "the right to see it is known")
     reason = "topic seen.*[Aa]uthorization failed.*READ .*on the topic seen"
-    with reading, pytest.raises(SourceError, match=reason):
+    with reading, pytest.raises(SourceRefusedError, match=reason):
         reading.to_end()
+
+
+def test_a_job_that_may_not_read_is_not_restarted(guarded: KafkaBroker) -> None:
+    guarded.create_topic("unread")
+    write(guarded, "unread", "a")
+    restarts = Configuration.from_dict(
+        {
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "1000",
+        }
+    )
+
+    def run(what: str) -> None:
+        with local_environment(1, configuration=restarts) as env:
+            env.enable_checkpointing(1_000)
+            # It has no end of its own.
+            built = as_user(guarded, "unread").build()
+            stream = env.from_source(built, WatermarkStrategy.no_watermarks(), "topic")
+            stream.set_parallelism(1).print()
+            with pytest.raises(JobFailedError, match=what) as caught:
+                env.execute()
+        assert isinstance(caught.value.__cause__, SourceRefusedError)
+
+    run("Kafka does not show topic unread.*ACL .*DESCRIBE on the topic unread")
+    grant(guarded, ResourceType.TOPIC, "unread", AclOperation.DESCRIBE)
+    until(lambda: _begun(as_user(guarded, "unread").build()), "the right is known").__exit__()
+    run("topic unread.*[Aa]uthorization failed.*READ .*on the topic unread")
 
 
 def _begun(built: KafkaSource) -> Reading | None:
@@ -85,7 +114,9 @@ def test_committed_offsets_of_a_group_that_one_may_not_see(guarded: KafkaBroker)
     built = as_user(guarded, "shown")
     until(lambda: _begun(built.build()), "the right to read it is known").__exit__()
     builder = built.set_group_id("others").set_starting_offsets("committed")
-    with pytest.raises(SourceError, match=r"[Aa]uthorization failed.*READ on the group others"):
+    with pytest.raises(
+        SourceRefusedError, match=r"[Aa]uthorization failed.*READ on the group others"
+    ):
         read(builder.set_bounded("latest"))
 
 

@@ -148,7 +148,7 @@ def test_a_restored_one_looks_at_once_however_long_its_interval(enumerator_of: E
     after = enumerator_of(Looks([1]), interval_ms=3_600_000, restored=before)
     until(lambda: 1 in known_to(after), "a look")
     assert numbers(after.next_splits(0)) == [0, 1]
-    assert after.ask_again_ms(0) == enumerators._IDS_MS
+    assert after.ask_again_ms(0) == 3_600_000
 
 
 def test_a_partition_that_is_missing_once_may_come_back(enumerator_of: Enumerate) -> None:
@@ -163,12 +163,8 @@ def test_a_partition_that_is_missing_twice_in_a_row_is_an_error(enumerator_of: E
     gone = SourceMissingError("gone")
     enumerator = enumerator_of(Looks([0], gone, gone), interval_ms=OFTEN_MS)
 
-    def asked() -> bool:
-        enumerator.next_splits(0)
-        return False
-
     with pytest.raises(SourceMissingError, match="gone"):
-        until(asked, "the error")
+        until(enumerator.check, "the error")
 
 
 def test_a_cluster_that_is_away_is_asked_again(enumerator_of: Enumerate) -> None:
@@ -214,7 +210,7 @@ def test_a_topic_that_disappears_is_an_error_that_names_it(kafka: MockCluster) -
     )
     try:
         with pytest.raises(SourceError, match="gone"):
-            until(lambda: enumerator.next_splits(0), "the error")
+            until(enumerator.check, "the error")
     finally:
         enumerator.close()
 
@@ -228,6 +224,6 @@ def test_a_partition_that_disappears_is_an_error_that_names_it(kafka: MockCluste
     )
     try:
         with pytest.raises(SourceError, match=f"topic {name}, partition {PARTITIONS}: it is gone"):
-            until(lambda: enumerator.next_splits(0), "the error")
+            until(enumerator.check, "the error")
     finally:
         enumerator.close()

@@ -15,7 +15,7 @@ from penstock.connectors.source import (
     splits_for,
 )
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import StorageError
+from penstock.errors import JobFailedError, StorageError
 from penstock.graph.execution_graph import SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.sources import Sources
@@ -165,6 +165,47 @@ def test_a_look_that_ends_after_the_attempt_is_forgotten():
 
 
 # --- in jobs ----------------------------------------------------------------------------------
+
+
+class Doomed(QueueEnumerator):
+    """Hands out one split, and finds out later that it is gone."""
+
+    def check(self):
+        if not self._left:
+            raise StorageError("the shelf is gone")
+
+
+class DoomedShelf(Source):
+    def create_enumerator(self, context, restored):
+        return Doomed(["a"])
+
+    def create_reader(self, context):
+        return Silent()
+
+
+class Silent(SourceReader):
+    """Waits for records of its splits for ever."""
+
+    def __init__(self):
+        self.splits = []
+
+    def add_splits(self, splits):
+        self.splits += splits
+
+    def poll(self, limit):
+        return [] if self.splits else None
+
+    def snapshot(self):
+        return self.splits
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_an_enumerator_finds_when_nobody_asks_ends_the_attempt(hybrid):
+    source = SourcesInTurn([DoomedShelf(), Shelves("b")]) if hybrid else DoomedShelf()
+    with local_environment(seed=1) as env:
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "shelf")
+        with pytest.raises(JobFailedError, match="the shelf is gone"):
+            list(stream.set_parallelism(1).execute_and_collect())
 
 
 class Shelves(Source):

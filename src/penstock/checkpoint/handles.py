@@ -157,7 +157,11 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True)
 class SubtaskSnapshot:
-    """One subtask in a checkpoint. A finished one has nothing but its last committables."""
+    """One subtask in a checkpoint.
+
+    A finished one has nothing but its last committables, and splits whose ends somebody has yet to
+    hear of.
+    """
 
     finished: bool
     watermark: int = MIN_WATERMARK

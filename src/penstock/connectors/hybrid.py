@@ -105,6 +105,10 @@ class _Enumerator(SplitEnumerator):
         # Before the last source a question must mean that the reader has read all it had.
         return self._current.ask_again_ms(subtask) if self._is_last() else None
 
+    def check(self) -> None:
+        if self._current is not None:
+            self._current.check()
+
     def snapshot(self) -> Plain:
         # Who waits is not part of it: in the next attempt readers may get others' splits.
         current = self._current
@@ -187,6 +191,8 @@ class _Reader(SourceReader):
         self._sources = sources
         self._context = context
         self._current: _Current | None = None
+        self._past: list[_Current] = []
+        """Readers that have read all, and have splits that a checkpoint is to cover."""
 
     @property
     def pauses_splits(self) -> bool:  # type: ignore[override]
@@ -223,21 +229,35 @@ class _Reader(SourceReader):
             )
 
     def snapshot(self) -> list[Plain]:
-        if self._current is None:
-            return []
-        number = self._current.number
-        return [{"source": number, "split": split} for split in self._current.reader.snapshot()]
+        return [
+            {"source": one.number, "split": split}
+            for one in self._readers()
+            for split in one.reader.snapshot()
+        ]
 
     def covered(self, splits: list[Plain]) -> None:
-        if self._current is not None:
-            number = self._current.number
-            own = [split["split"] for split in splits if split["source"] == number]
-            self._current.reader.covered(own)
+        for one in self._readers():
+            own = [split["split"] for split in splits if split["source"] == one.number]
+            one.reader.covered(own)
+        past, self._past = self._past, []
+        for one in past:
+            self._retire(one)
 
     def close(self) -> None:
-        if self._current is not None:
-            self._current.reader.close()
-            self._current = None
+        readers = self._readers()
+        self._current, self._past = None, []
+        for one in readers:
+            one.reader.close()
+
+    def _readers(self) -> list[_Current]:
+        return [*self._past, *([] if self._current is None else [self._current])]
+
+    def _retire(self, one: _Current) -> None:
+        """A reader that has read all goes when nothing is left of it to be covered."""
+        if one.reader.snapshot():
+            self._past.append(one)
+        else:
+            one.reader.close()
 
     @staticmethod
     def _own(splits: list[Plain], number: int) -> list[Plain]:
@@ -246,7 +266,8 @@ class _Reader(SourceReader):
     def _reader_of(self, number: int) -> SourceReader:
         """The reader of a source; the one before it has read all it had."""
         if self._current is None or self._current.number != number:
-            self.close()
+            if self._current is not None:
+                self._retire(self._current)
             reader = self._sources[number].create_reader(self._context)
             reader.open()
             self._current = _Current(number, reader)

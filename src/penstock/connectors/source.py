@@ -133,7 +133,8 @@ class SourceReader(ABC):
         A hint for systems that want to know, such as the group of a Kafka consumer. A reader that
         has nothing left hears of the checkpoints after its end too, and of the end of a job
         without checkpoints, when all output is committed. To say then how far it came, it may
-        keep a split in `snapshot` that is read to its end, and drop it here.
+        keep a split in `snapshot` that is read to its end, and drop it when that is said. A reader
+        is restored with such splits too, and told of the next checkpoint.
         """
 
     def close(self) -> None:
@@ -177,6 +178,13 @@ class SplitEnumerator(ABC):
         """
         return None
 
+    def check(self) -> None:
+        """Raise what ends the attempt, if a thread of the enumerator has found such a thing.
+
+        Called again and again while the attempt runs, also when no reader asks any more; so it
+        looks at what is known and asks nobody.
+        """
+
     @abstractmethod
     def snapshot(self) -> Plain:
         """What is not handed out yet, and what else the next enumerator must know."""
@@ -187,6 +195,7 @@ class SplitEnumerator(ABC):
 
 def splits_for(enumerator: SplitEnumerator, subtask: int) -> list[Plain] | None:
     """The answer of an enumerator to the reader `subtask`, after a look if it must have one."""
+    enumerator.check()
     if enumerator.must_look(subtask):
         enumerator.found(enumerator.look())
     return enumerator.next_splits(subtask)

@@ -57,10 +57,8 @@ class Owner(Protocol):
         """Every slot runs its part."""
         ...
 
-    def fail(self, error: BaseException) -> None: ...
-
-    def slot_failed(self, error: BaseException) -> None:
-        """A slot has failed of that; it is there still."""
+    def fail(self, error: BaseException) -> None:
+        """A slot, a source or a checkpoint has failed of that; all slots are there still."""
         ...
 
     def checkpoint_over(self) -> None:
@@ -109,6 +107,10 @@ class Attempt:
     def enumerator_states(self) -> dict[str, Plain]:
         """What sources have not handed out yet, at this moment."""
         return self._sources.states()
+
+    def check_sources(self) -> None:
+        """Fail if a source has found out that it cannot go on."""
+        self._sources.check()
 
     def close(self) -> None:
         """It is over."""
@@ -161,7 +163,7 @@ class Attempt:
         self._HANDLERS[type(message)](self, message)
 
     def _failed(self, message: Failed) -> None:
-        self._owner.slot_failed(message.error)
+        self._owner.fail(message.error)
 
     def _split_request(self, message: SplitRequest) -> None:
         self._sources.asked(SubtaskId(*message.subtask))

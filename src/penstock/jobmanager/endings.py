@@ -14,7 +14,7 @@ from penstock.errors import (
     LostOutputError,
     PenstockError,
     ProgramError,
-    SinkRefusedError,
+    RefusedError,
     StateError,
     SupersededError,
 )
@@ -28,14 +28,14 @@ HOPELESS = (
     CheckpointFormatError,
     LostOutputError,
     ProgramError,
-    SinkRefusedError,
+    RefusedError,
     SupersededError,
 )
 """What another attempt would only find again when it looks for where to begin."""
 
-MISTAKES = (ProgramError, SinkRefusedError, StateError)
-"""What is wrong with the program itself, or what a server refuses for good: the slots of another
-attempt would only find it again."""
+MISTAKES = (ProgramError, RefusedError, StateError)
+"""What is wrong with the program itself, or what a server refuses for good: another attempt would
+only find it again while it runs."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:

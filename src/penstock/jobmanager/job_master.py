@@ -524,6 +524,8 @@ class JobMaster:
                 self._fail(lost, slot_lost=True)
                 return
         if self._phase is Phase.RUNNING:
+            self._attempt.check_sources()
+        if self._phase is Phase.RUNNING:
             self._checkpoints.tick(now)
 
     def next_wakeup_ms(self) -> int | None:
@@ -602,8 +604,5 @@ class JobMaster:
         return self._attempt.enumerator_states()
 
     def fail(self, error: BaseException) -> None:
-        self._fail(as_penstock(error))
-
-    def slot_failed(self, error: BaseException) -> None:
         known = as_penstock(error)
         self._fail(known, restart=not isinstance(known, MISTAKES))

@@ -69,7 +69,13 @@ class SavedOperator:
     def other_holdings(self) -> list[str]:
         """What it has beside state."""
         held = []
-        if self.positions or any(part.splits for part in self.parts):
+        # Those of a reader that has ended are only to be told to somebody.
+        read = (
+            s.operators[self.uid]
+            for s in self.vertex.subtasks
+            if not s.finished and self.uid in s.operators
+        )
+        if self.positions or any(part.splits for part in read):
             held.append("source positions")
         if self.committables:
             held.append("output that is not committed")

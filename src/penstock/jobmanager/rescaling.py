@@ -45,7 +45,8 @@ def restored_subtasks(
             )
             over = vertex.uid in saved and all(_finished(o, index, vertex) for o in found)
             if unfed and over:
-                restored[subtask] = SubtaskSnapshot(True, MAX_WATERMARK)
+                ended = _ended_splits(found, index, vertex)
+                restored[subtask] = SubtaskSnapshot(True, MAX_WATERMARK, ended)
             else:
                 under_way = in_flight_of(graph, metadata, subtask)
                 restored[subtask] = replace(_subtask(found, index, vertex), in_flight=under_way)
@@ -78,6 +79,14 @@ def _subtask(found: list[SavedOperator], index: int, vertex: JobVertex) -> Subta
         {operator.uid: _operator(operator, index, vertex) for operator in found},
         clocks=_clocks(clock for subtask in before for clock in subtask.clocks),
     )
+
+
+def _ended_splits(
+    found: list[SavedOperator], index: int, vertex: JobVertex
+) -> dict[str, OperatorSnapshot]:
+    """Splits of a source that is over, whose ends somebody has yet to hear of."""
+    splits = {o.uid: _operator(o, index, vertex).splits for o in found}
+    return {uid: OperatorSnapshot(splits=ended) for uid, ended in splits.items() if ended}
 
 
 def _operator(operator: SavedOperator, index: int, vertex: JobVertex) -> OperatorSnapshot:

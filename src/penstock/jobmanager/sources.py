@@ -66,6 +66,15 @@ class Sources:
             for vertex, enumerator in self._enumerators.items()
         }
 
+    def check(self) -> None:
+        """End the attempt if an enumerator has found a reason for that by itself."""
+        for enumerator in tuple(self._enumerators.values()):
+            try:
+                enumerator.check()
+            except Exception as error:
+                self._readers.fail(error)
+                return
+
     def asked(self, subtask: SubtaskId) -> None:
         """A reader asks for splits: answer, or look first."""
         enumerator = self._enumerators[subtask.vertex]
@@ -123,12 +132,15 @@ class Sources:
                 subtask = SubtaskId(vertex, index)
                 restored = start.restored.get(subtask)
                 ask_again_ms = enumerator.ask_again_ms(index)
-                if restored is not None and _has_splits(restored) and ask_again_ms is not None:
+                if restored is not None and _reads(restored) and ask_again_ms is not None:
                     yield AssignSplits(self._attempt, subtask, [], ask_again_ms)
 
 
-def _has_splits(restored: SubtaskSnapshot) -> bool:
-    return any(operator.splits for operator in restored.operators.values())
+def _reads(restored: SubtaskSnapshot) -> bool:
+    """Whether a subtask goes on with splits."""
+    return not restored.finished and any(
+        operator.splits for operator in restored.operators.values()
+    )
 
 
 def close_all(enumerators: dict[int, SplitEnumerator]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.network.elements import Barrier
 from penstock.network.messages import Trigger
-from penstock.runtime.ends import RuntimeSink, note_ends
+from penstock.runtime.ends import RuntimeSink, note_ends, outlives_its_input
 from penstock.runtime.environment import SlotEnvironment
 from penstock.runtime.event_progress import EventProgress
 from penstock.runtime.in_flight import InFlight
@@ -163,10 +163,10 @@ class Barriers:
         else:
             after_ms = cause.overtakes_after_ms
             self._send(Barrier(checkpoint, confirmed, savepoint, after_ms, cause.holds))
-        # What has ended has no state any more, only output that is not committed yet.
-        part = [o for o in self._operators if not self.at_end or isinstance(o, RuntimeSink)]
+        part = list(self._operators)
         if self.at_end:
             note_ends(self._operators, checkpoint)
+            part = [operator for operator in self._operators if outlives_its_input(operator)]
         cut = SubtaskSnapshot(
             self.at_end,
             self._time.watermark,

@@ -194,6 +194,7 @@ class SlotBuilder:
             reuse = self._deploy.settings.object_reuse
             chain = compile_chain(vertex, operators, exchanges, room, reuse, clock)
         else:
+            operators = self._ended_source(vertex.head, subtask, snapshot)
             chain = EMPTY_CHAIN
         parts = SubtaskParts(
             subtask,
@@ -269,6 +270,20 @@ class SlotBuilder:
         for node in vertex.nodes:
             self._open(node, subtask, operators[node.id].open)
         return operators
+
+    def _ended_source(
+        self, node: StreamNode, subtask: SubtaskId, snapshot: SubtaskSnapshot
+    ) -> dict[int, RuntimeOperator]:
+        """The source of a subtask that had finished, if its reader has yet to say how far it came.
+
+        Nothing is read, and no other operator is opened again.
+        """
+        if node.uid not in snapshot.operators:
+            return {}
+        self._restore_operator(node, subtask, snapshot)
+        operator = self._operators[subtask, node.id]
+        self._open(node, subtask, operator.open)
+        return {node.id: operator}
 
     def _open(self, node: StreamNode, subtask: SubtaskId, opener: Callable[[], None]) -> None:
         origin = FailureOrigin(node.name, subtask.index, node.parallelism)

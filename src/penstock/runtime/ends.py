@@ -49,7 +49,7 @@ class RuntimeSource(RuntimeOperator):
         return OperatorCut(self.node.uid, checkpoint, splits=tuple(self._cut[checkpoint]))
 
     def note(self, checkpoint: int) -> None:
-        """This is how far the reader has come; one that has ended has no other part in a cut."""
+        """This is how far the reader has come."""
         self._cut[checkpoint] = self.reader.snapshot()
 
     def confirm(self, checkpoint: int) -> None:
@@ -70,6 +70,17 @@ def note_ends(operators: Iterable[RuntimeOperator], checkpoint: int) -> None:
     for operator in operators:
         if isinstance(operator, RuntimeSource):
             operator.note(checkpoint)
+
+
+def outlives_its_input(operator: RuntimeOperator) -> bool:
+    """Whether an operator of a subtask that has ended has a part in a cut.
+
+    What has ended has no state any more: only output that is not committed yet, and splits of which
+    the reader has yet to say how far it came.
+    """
+    if isinstance(operator, RuntimeSource):
+        return bool(operator.reader.snapshot())
+    return isinstance(operator, RuntimeSink)
 
 
 class RuntimeSink(RuntimeOperator):

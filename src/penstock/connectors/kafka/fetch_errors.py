@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from penstock.connectors.kafka.rights import right_to_ask_for
+from penstock.connectors.kafka.rights import reported
 from penstock.connectors.kafka.settings import need_client
 from penstock.errors import SourceError
 
@@ -52,6 +52,8 @@ _DAMAGE = ("_BAD_COMPRESSION", "_BAD_MSG", "INVALID_MSG", "INVALID_RECORD")
 
 def passes(error: Any) -> bool:
     """Whether the client goes on by itself after this error."""
+    if not isinstance(error, need_client().KafkaError):
+        return False
     return not error.fatal() and error.code() in _codes(_PASSING)
 
 
@@ -63,21 +65,17 @@ def ends_the_attempt(error: Any, message: Any, group: str) -> SourceError:
         where = f"topic {topic}"
         where += f", partition {partition}" if partition is not None and partition >= 0 else ""
         where += f", offset {offset}" if offset is not None and offset >= 0 else ""
-    return SourceError(f"{where}: {_reason(error, topic, group)}")
-
-
-def _reason(error: Any, topic: str | None, group: str) -> str:
     if error.code() == need_client().KafkaError._AUTO_OFFSET_RESET:
-        return (
-            f"it is not there any more or not yet ({error.str()}); was it deleted by retention, or "
-            "the topic made anew?"
+        return SourceError(
+            f"{where}: it is not there any more or not yet ({error.str()}); was it deleted by "
+            "retention, or the topic made anew?"
         )
     if error.code() in _codes(_DAMAGE):
-        return (
-            f"the batch that begins there is damaged in the broker's log ({error.str()}); another "
-            "replica may have it whole, else reading must begin behind it"
+        return SourceError(
+            f"{where}: the batch that begins there is damaged in the broker's log ({error.str()}); "
+            "another replica may have it whole, else reading must begin behind it"
         )
-    return f"{error.str()}{right_to_ask_for(error, topic, group)}"
+    return reported(where, error, topic, group)
 
 
 @functools.cache

@@ -84,6 +84,9 @@ class Fetcher:
         """Read these partitions from these offsets on."""
         self._read.update(starts)
         self._command(lambda: self._assign(starts))
+        self._begin()
+
+    def _begin(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name="penstock-kafka-fetcher", daemon=True
@@ -156,8 +159,9 @@ class Fetcher:
         """Tell the group how far it is, without waiting for the answer."""
         self.group.want(offsets)
         self._carry_out_at_hand()
-        if self._at_hand and self._thread is not None and not self._read:
+        if self._at_hand and not self._read and self.group.waits:
             # Nobody polls a source that has read all: the thread hears the answer.
+            self._begin()
             self._hand_over()
 
     def high_watermark(self, partition: Partition) -> int | None:

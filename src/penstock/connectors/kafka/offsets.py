@@ -5,15 +5,18 @@ A rule is plain data. `resolve` turns it into one number per partition by asking
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.kafka.rights import reason
+from penstock.connectors.kafka.fetch_errors import passes
+from penstock.connectors.kafka.rights import failure
 from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import ProgramError, SourceError
 
 ASK_SECONDS = 30.0
+_PAUSE_SECONDS = 0.1
 
 Partition = tuple[str, int]
 """A topic and the number of a partition of it."""
@@ -123,11 +126,24 @@ class OffsetsOfCluster:
             }
         except (kafka.KafkaException, TimeoutError) as error:
             names = ", ".join(sorted({topic for topic, _ in partitions}))
-            raise SourceError(
-                f"Kafka does not say which offsets {names} has: {reason(error, names, self._group)}"
-            ) from error
+            what = f"Kafka does not say which offsets {names} has"
+            raise failure(what, error, names, self._group) from error
 
     def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
+        kafka = need_client()
+        deadline = time.monotonic() + ASK_SECONDS
+        while True:
+            try:
+                return self._ask_group(partitions)
+            except (kafka.KafkaException, TimeoutError) as error:
+                # The coordinator of the group may have moved, or load what groups committed.
+                if passes(error.args[0] if error.args else None) and time.monotonic() < deadline:
+                    time.sleep(_PAUSE_SECONDS)
+                    continue
+                what = f"Kafka does not say what group {self._group} committed"
+                raise failure(what, error, None, self._group) from error
+
+    def _ask_group(self, partitions: list[Partition]) -> dict[Partition, int]:
         if self._group is None:
             raise ProgramError("committed offsets are those of a group: set_group_id() names it")
         kafka = need_client()
@@ -139,14 +155,8 @@ class OffsetsOfCluster:
         futures = admin.list_consumer_group_offsets(
             asked, require_stable=True, request_timeout=ASK_SECONDS
         )
-        try:
-            found = futures[self._group].result(ASK_SECONDS).topic_partitions
-            for place in found:
-                if place.error is not None:
-                    raise kafka.KafkaException(place.error)
-        except (kafka.KafkaException, TimeoutError) as error:
-            raise SourceError(
-                f"Kafka does not say what group {self._group} committed: "
-                f"{reason(error, None, self._group)}"
-            ) from error
+        found = futures[self._group].result(ASK_SECONDS).topic_partitions
+        for place in found:
+            if place.error is not None:
+                raise kafka.KafkaException(place.error)
         return {(f.topic, f.partition): int(f.offset) for f in found if f.offset >= 0}

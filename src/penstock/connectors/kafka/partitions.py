@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.kafka.offsets import ASK_SECONDS, Partition
-from penstock.connectors.kafka.rights import reason
+from penstock.connectors.kafka.rights import failure
 from penstock.connectors.kafka.settings import logged, need_client
-from penstock.errors import SourceError, SourceMissingError
+from penstock.errors import SourceMissingError
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,7 @@ class Subscription:
             metadata = admin.list_topics(timeout=ASK_SECONDS)
         except kafka.KafkaException as error:
             servers = properties.get("bootstrap.servers")
-            raise SourceError(
-                f"Kafka at {servers} does not answer: {reason(error, None, None)}"
-            ) from error
+            raise failure(f"Kafka at {servers} does not answer", error) from error
         known = {
             name: sorted(topic.partitions)
             for name, topic in metadata.topics.items()
@@ -86,9 +84,7 @@ def _ask_why(admin: Any, topics: Iterable[str]) -> None:
             isinstance(error, kafka.KafkaException)
             and error.args[0].code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
         ):
-            raise SourceError(
-                f"Kafka does not show topic {topic}: {reason(error, topic, None)}"
-            ) from error
+            raise failure(f"Kafka does not show topic {topic}", error, topic) from error
 
 
 def owner(partition: Partition, parallelism: int) -> int:

@@ -8,8 +8,8 @@ the client library needs to bring it.
 
 A paused partition is paused in the client too; what it had fetched of it before waits here.
 
-A partition that was read to its end stays among the positions until a checkpoint covers them: the
-group hears then that it was read.
+A partition that was read to its end stays among the positions until the group has heard of it: when
+a checkpoint covers them the group is told, and a slot that dies just then has told nobody.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class KafkaReader(SourceReader):
         self._commits = commits
         self._splits: dict[Partition, dict[str, Any]] = {}
         self._ended: dict[Partition, dict[str, Any]] = {}
-        """Splits that were read to their ends, of which the group has not heard."""
+        """Splits that were read to their ends, of which the group may not have heard."""
         self._fetched: deque[Fetched] = deque()
         self._taken = 0
         """How many messages of the first of those are polled."""
@@ -182,15 +182,16 @@ class KafkaReader(SourceReader):
         return list(self._splits)
 
     def snapshot(self) -> list[Plain]:
+        if self._ended:
+            told = self._fetching().group.committed
+            left = {p: s for p, s in self._ended.items() if told.get(p) != s["offset"]}
+            self._ended = left
         return [dict(split) for split in (*self._ended.values(), *self._splits.values())]
 
     def covered(self, splits: list[Plain]) -> None:
-        offsets = {(split["topic"], split["partition"]): split["offset"] for split in splits}
         if self._commits:
+            offsets = {(split["topic"], split["partition"]): split["offset"] for split in splits}
             self._fetching().commit(offsets)
-        for place in self._ended.keys() & offsets.keys():
-            if self._ended[place]["offset"] == offsets[place]:
-                del self._ended[place]
 
     def pause_or_resume_splits(self, to_pause: list[Plain], to_resume: list[Plain]) -> None:
         paused = self._paused.union(map(tuple, to_pause)).difference(map(tuple, to_resume))

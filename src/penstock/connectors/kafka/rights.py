@@ -1,18 +1,31 @@
-"""Which right is missing when a broker refuses to read: the words for the owner of the cluster."""
+"""Which right is missing when a broker refuses to read: the words for the owner of the cluster.
+
+A right that is missing is missing in the next attempt too, so that such an error ends the job.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from penstock.connectors.kafka.settings import need_client
+from penstock.errors import SourceError, SourceRefusedError
 
 
-def reason(error: BaseException, topic: str | None, group: str | None) -> str:
-    """Why the client raised `error`, and the right to ask for if it is about one."""
+def failure(
+    what: str, error: BaseException, topic: str | None = None, group: str | None = None
+) -> SourceError:
+    """The error of a source for what the client raised: what failed, why, the right to ask for."""
     [first, *_] = error.args or (None,)
     if not isinstance(first, need_client().KafkaError):
-        return str(error) or type(error).__name__
-    return f"{first.str()}{right_to_ask_for(first, topic, group)}"
+        return SourceError(f"{what}: {str(error) or type(error).__name__}")
+    return reported(what, first, topic, group)
+
+
+def reported(what: str, error: Any, topic: str | None, group: str | None) -> SourceError:
+    """The same for an error that the client reported."""
+    right = right_to_ask_for(error, topic, group)
+    text = f"{what}: {error.str()}{right}"
+    return SourceRefusedError(text) if right else SourceError(text)
 
 
 def right_to_ask_for(error: Any, topic: str | None, group: str | None) -> str:

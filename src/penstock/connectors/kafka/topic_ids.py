@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.connectors.kafka.offsets import ASK_SECONDS
 from penstock.connectors.kafka.settings import log, logged, need_client
-from penstock.errors import SourceError, SourceMissingError
+from penstock.errors import SourceError, SourceMissingError, SourceRefusedError
 
 AskIds = Callable[[Iterable[str]], Mapping[str, str]]
 """From names of topics to the ids of those that are there."""
@@ -25,23 +25,27 @@ class TopicIds:
     """The ids of the topics of a source, which its enumerator keeps."""
 
     def __init__(self, ask: AskIds, accepts: bool = False) -> None:
-        self._ask = ask
+        self.ask = ask
+        """The ids that topics have now; slow."""
         self._accepts = accepts
         """Whether a topic that was made anew is read from its beginning."""
         self.known: dict[str, str] = {}
 
-    def compare(self, topics: Iterable[str], running: bool) -> None:
-        """Note the ids of topics that are new; SourceMissingError if a known one has another id.
+    def compare(self, ids: Mapping[str, str], running: bool) -> None:
+        """Note the ids of topics that are new; SourceError if a known one has another id.
 
-        An attempt that is `running` has positions in the old topic: it ends in either case.
+        An attempt that is `running` has positions in the old topic: it ends in either case. One
+        that was restored with them could only end again, unless new topics are accepted.
         """
-        for topic, found in self._ask(topics).items():
+        for topic, found in ids.items():
             known = self.known.setdefault(topic, found)
             if known == found:
                 continue
             what = f"topic {topic} was deleted and made anew: its id was {known} and is {found}"
             if not self._accepts:
-                raise SourceMissingError(
+                # A job without checkpoints begins anew with the next attempt.
+                kind = SourceMissingError if running else SourceRefusedError
+                raise kind(
                     f"{what}; positions in the old one mean nothing in the new one: start anew "
                     "without the checkpoint, or let the source read_recreated_topics()"
                 )
