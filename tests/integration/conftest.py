@@ -11,7 +11,9 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 # What jobs are made of lies there, and slots import it by name.
@@ -19,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hdfs_server import hdfs_server
+from patience import until
+from psycopg.sql import SQL
 from spark_fixtures import session
 
 from penstock.testing.kafka import KafkaBroker, kafka_broker
@@ -91,15 +95,45 @@ def hdfs() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[KafkaBroker]:
+def one_broker() -> Iterator[KafkaBroker]:
     with kafka_broker() as broker:
         yield broker
 
 
+@pytest.fixture
+def broker(one_broker: KafkaBroker) -> KafkaBroker:
+    """A broker that runs, though a test before this one killed it and failed."""
+    if not one_broker.runs:
+        one_broker.start()
+    return one_broker
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def one_postgres() -> Iterator[PostgresServer]:
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture
+def postgres(one_postgres: PostgresServer) -> PostgresServer:
+    """A server that runs, though a test before this one killed it and failed.
+
+    Nobody holds a lock: what a failed test left open would make the next one wait for ever.
+    """
+    if not one_postgres.runs:
+        one_postgres.start()
+    with psycopg.connect(one_postgres.url, autocommit=True) as connection:
+        until(lambda: not _end_others(connection), "the end of older connections")
+        for (name,) in connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+            connection.execute(SQL("ROLLBACK PREPARED {}").format(name))
+    return one_postgres
+
+
+def _end_others(connection: psycopg.Connection[Any]) -> list[Any]:
+    return connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    ).fetchall()
 
 
 _numbers = itertools.count(1)

@@ -21,14 +21,13 @@ from penstock.common.filesystem import filesystem_for
 from penstock.errors import StorageError
 from penstock.spark.java import ensure_java
 from penstock.spark.packages import fetch_jars, own_jars
-from penstock.testing.children import die_with_parent
+from penstock.testing.children import START_SECONDS, die_with_parent
 from penstock.testing.kafka.jars import cache_folder
 from penstock.testing.ports import free_ports
 
 _CLIENT = "hadoop-client-api-"
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
-START_SECONDS = 120.0
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ Topic = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[KafkaBroker]:
+def one_broker() -> Iterator[KafkaBroker]:
     """One that only these tests kill."""
     with kafka_broker() as broker:
         yield broker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import socket
@@ -11,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from numbers_driver import jdbc
-from patience import PATIENCE
+from patience import PATIENCE, until
 from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import Types
@@ -40,6 +42,30 @@ def table(postgres: PostgresServer) -> Any:
         connection.execute("DROP TABLE IF EXISTS pairs")
         connection.execute("CREATE TABLE pairs (k text, v int)")
         yield lambda: sorted(connection.execute("SELECT k, v FROM pairs").fetchall())
+
+
+# --- the server of these tests ----------------------------------------------------------------
+
+
+def test_a_killed_server_is_gone_with_its_connections(postgres: PostgresServer) -> None:
+    with psycopg.connect(postgres.url) as connection:
+        serving = psutil.Process(connection.info.backend_pid)
+        server = serving.parent()
+        assert server is not None
+        serving.suspend()  # it does not notice yet that its server is killed
+
+        def kill() -> int:
+            postgres.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return serving.memory_info().rss
+            return 0
+
+        with ThreadPoolExecutor(1) as pool:
+            left = pool.submit(kill)
+            until(lambda: not server.is_running(), "the end of the server")
+            serving.resume()
+            assert left.result(PATIENCE) == 0
+    postgres.start()
 
 
 # --- at least once ----------------------------------------------------------------------------

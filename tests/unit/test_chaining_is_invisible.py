@@ -11,16 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import MIN_WATERMARK
-from penstock.common import Duration, Time, WatermarkStrategy
+from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import (
     AsyncDataStream,
     AsyncFunction,
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
     ProcessWindowFunction,
 )
+from penstock.datastream.interval_join import ProcessJoinFunction
+from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -103,6 +109,86 @@ class Sum(ProcessWindowFunction):
         yield Record(sum(numbers), context.window().max_timestamp())
 
 
+class Both(CoProcessFunction):
+    """Two streams as they come."""
+
+    def __init__(self, place):
+        self._place = place
+
+    def process_element1(self, value, ctx):
+        return self._seen("first", value, ctx)
+
+    def process_element2(self, value, ctx):
+        return self._seen("second", value, ctx)
+
+    def _seen(self, which, value, ctx):
+        watermark = ctx.timer_service().current_watermark()
+        SEEN[self._place].append((which, value, ctx.timestamp(), watermark))
+        yield value
+
+
+class BothTimers(KeyedCoProcessFunction):
+    """Two streams by their keys, with a timer for every record."""
+
+    def __init__(self, place):
+        self._timers = Timers(place)
+
+    def process_element1(self, value, ctx):
+        yield from self._timers.process_element(value, ctx)
+
+    def process_element2(self, value, ctx):
+        yield from self._timers.process_element(value, ctx)
+
+    def on_timer(self, timestamp, ctx):
+        yield from self._timers.on_timer(timestamp, ctx)
+
+
+RULES = MapStateDescriptor("rules", Types.INT(), Types.INT())
+
+
+class Broadcast(BroadcastProcessFunction):
+    """Numbers the second stream's records, and tells the first one's how many there were."""
+
+    def __init__(self, place):
+        self._place = place
+
+    def process_element(self, value, ctx):
+        known = len(list(ctx.get_broadcast_state(RULES).keys()))
+        SEEN[self._place].append((value, known, ctx.timestamp(), ctx.current_watermark()))
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value.number, value.at)
+        SEEN[self._place].append(("rule", value, ctx.timestamp(), ctx.current_watermark()))
+        yield value
+
+
+class BroadcastTimers(KeyedBroadcastProcessFunction):
+    """The same by key, with a timer for every record of the first stream."""
+
+    def __init__(self, place):
+        self._timers, self._unkeyed = Timers(place), Broadcast(place)
+
+    def process_element(self, value, ctx):
+        yield from self._timers.process_element(value, ctx)
+
+    def process_broadcast_element(self, value, ctx):
+        yield from self._unkeyed.process_broadcast_element(value, ctx)
+
+    def on_timer(self, timestamp, ctx):
+        yield from self._timers.on_timer(timestamp, ctx)
+
+
+class Pair(ProcessJoinFunction):
+    def __init__(self, place):
+        self._place = place
+
+    def process_element(self, left, right, ctx):
+        times = (ctx.get_left_timestamp(), ctx.get_right_timestamp(), ctx.get_timestamp())
+        SEEN[self._place].append((left, right, times))
+        yield Record(left.number + right.number, max(left.at, right.at))
+
+
 class Twice(AsyncFunction):
     async def async_invoke(self, value):
         return [value, Record(value.number + 1, value.at)]
@@ -136,11 +222,12 @@ def twice(record):
     yield Record(record.number + 1, record.at + 1)
 
 
-STAMPS = ("punctuated", "periodic")
+STAMPS = ("punctuated", "periodic", "idle")
 PUNCTUATED = WatermarkStrategy.for_generator(EveryThird).with_timestamp_assigner(at_of)
 PERIODIC = WatermarkStrategy.for_bounded_out_of_orderness(
     Duration.of_millis(3)
 ).with_timestamp_assigner(at_of)
+IDLE = PERIODIC.with_idleness(Duration.of_millis(150))
 ASSIGNERS = {
     "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(10)),
     "sliding": SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5)),
@@ -148,7 +235,8 @@ ASSIGNERS = {
 }
 
 
-WINDOWS = (*ASSIGNERS, "too late")
+NEED_TIMES = (*ASSIGNERS, "too late", "interval")
+"""Stages that refuse records without a timestamp."""
 
 
 def windowed(stream, kind, place, lateness=0):
@@ -169,7 +257,41 @@ STAGES = {
     "async": lambda stream, place: AsyncDataStream.ordered_wait(stream, Twice(), Time.seconds(9)),
     "punctuated": lambda stream, place: stream.assign_timestamps_and_watermarks(PUNCTUATED),
     "periodic": lambda stream, place: stream.assign_timestamps_and_watermarks(PERIODIC),
+    "idle": lambda stream, place: stream.assign_timestamps_and_watermarks(IDLE),
 }
+
+
+def intervals(stream, other, place):
+    joined = stream.key_by(key_of).interval_join(other.key_by(key_of))
+    return joined.between(Time.milliseconds(-4), Time.milliseconds(6)).process(Pair(place))
+
+
+def keyed_both(stream, other, place):
+    return stream.key_by(key_of).connect(other.key_by(key_of)).process(BothTimers(place))
+
+
+def keyed_broadcast(stream, other, place):
+    rules = other.broadcast(RULES)
+    return stream.key_by(key_of).connect(rules).process(BroadcastTimers(place))
+
+
+JOINS = {
+    "both": lambda stream, other, place: stream.connect(other).process(Both(place)),
+    "keyed both": keyed_both,
+    "broadcast": lambda stream, other, place: stream.connect(other.broadcast(RULES)).process(
+        Broadcast(place)
+    ),
+    "keyed broadcast": keyed_broadcast,
+    "interval": intervals,
+    "union": lambda stream, other, place: stream.union(other).map(lambda record: record),
+}
+"""Stages with a second stream."""
+OTHERS = {
+    "as it is": lambda other: other,
+    "punctuated": lambda other: other.assign_timestamps_and_watermarks(PUNCTUATED),
+    "idle": lambda other: other.assign_timestamps_and_watermarks(IDLE),
+}
+"""How event time goes in a second stream."""
 ASIDE = {"late": ("watch", LATE), "side": ("watch", SIDE), "too late": ("tumbling", LATE)}
 """Stages whose side output the program goes on with."""
 
@@ -228,10 +350,16 @@ def seen(stages, events, chained):
     """All that the functions of a program saw, and what came out of it."""
     SEEN.clear()
 
-    def build(stream):
+    def build(stream, *others):
+        others = iter(others)
         for place, stage in enumerate(stages, start=1):
-            kind, tag = ASIDE.get(stage, (stage, None))
-            stream = STAGES[kind](stream, place)
+            tag = None
+            if isinstance(stage, tuple):
+                kind, time = stage
+                stream = JOINS[kind](stream, OTHERS[time](next(others)), place)
+            else:
+                kind, tag = ASIDE.get(stage, (stage, None))
+                stream = STAGES[kind](stream, place)
             if not chained:
                 stream.disable_chaining()
             if tag is not None:
@@ -245,37 +373,57 @@ def seen(stages, events, chained):
         return last if chained else last.disable_chaining()
 
     watermark = MIN_WATERMARK
-    with OperatorHarness(build, side_outputs=[LATE, SIDE]) as harness:
+    inputs = 1 + sum(isinstance(stage, tuple) for stage in stages)
+    with OperatorHarness(build, inputs=inputs, side_outputs=[LATE, SIDE]) as harness:
         for kind, amount in events:
             if kind == "record":
-                number, at = amount
-                harness.process(Record(number, at), timestamp=at)
+                input, number, at = amount
+                harness.process(Record(number, at), input=1 + input % inputs, timestamp=at)
             elif kind == "watermark":
                 watermark = max(0, watermark) + amount
                 harness.advance_watermark(watermark)
             else:
                 harness.advance_processing_time(amount)
+        # One after another: which of two ends comes first is not for a chain to say.
+        for feed in harness._feeds[1:]:
+            feed.end()
+            harness._run()
         harness.end_input()
         sides = {tag.tag_id: harness.side_output(tag) for tag in (LATE, SIDE)}
         return dict(SEEN), harness.output, sides
 
 
+records = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 40))
 events = st.one_of(
-    st.tuples(st.just("record"), st.tuples(st.integers(0, 9), st.integers(0, 40))),
+    st.tuples(st.just("record"), records),
     st.tuples(st.just("watermark"), st.integers(0, 15)),
     st.tuples(st.just("time"), st.integers(1, 300)),
 )
+joins = st.tuples(st.sampled_from([*JOINS]), st.sampled_from([*OTHERS]))
 
 
 @st.composite
 def programs(draw):
-    """Stages, none of them a window of records that an alarm has made without a timestamp."""
+    """Stages, none with need of a timestamp behind an alarm, which emits records without one.
+
+    Where streams meet, event time goes by the clock in one place at most: which of two that go at
+    the same moment is seen first is not for a chain to say.
+    """
     stages = []
-    for stage in draw(st.lists(st.sampled_from([*STAGES, *ASIDE]), min_size=1, max_size=6)):
+    plain = st.sampled_from([*STAGES, *ASIDE])
+    for stage in draw(st.lists(st.one_of(plain, plain, joins), min_size=1, max_size=6)):
         stamped = [n for n, name in enumerate(stages) if name in STAMPS]
-        if stage not in WINDOWS or "alarms" not in stages[max(stamped, default=0) :]:
+        kind = stage[0] if isinstance(stage, tuple) else stage
+        if kind in NEED_TIMES and "alarms" in stages[max(stamped, default=0) :]:
+            continue
+        meet = any(isinstance(each, tuple) for each in [*stages, stage])
+        if not meet or sum(map(by_the_clock, [*stages, stage])) <= 1:
             stages.append(stage)
     return stages
+
+
+def by_the_clock(stage):
+    return (stage[1] if isinstance(stage, tuple) else stage) in ("periodic", "idle")
 
 
 @given(programs(), st.lists(events, max_size=15))

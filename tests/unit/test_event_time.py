@@ -151,6 +151,7 @@ def feed(clock, split, *timestamps):
     for timestamp in timestamps:
         clock.current.latest = max(clock.current.latest, timestamp)
         clock.current.touched = True
+    clock.at_hand = False
 
 
 def test_the_watermark_is_the_minimum_over_the_splits():

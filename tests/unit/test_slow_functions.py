@@ -188,6 +188,30 @@ def test_an_unaligned_checkpoint_does_not_wait_for_the_batch_at_hand(cluster):
     assert seen == list(range(FAST + SLOW))
 
 
+def test_an_aligned_checkpoint_waits_for_the_batch_that_its_source_has_read_and_no_other(cluster):
+    """The reader is behind that batch already: there is no position in its middle."""
+    seen = []
+
+    def slow(n):
+        seen.append(n)
+        if n == FAST:
+            watch_of(running).look()
+            watch_of(running).look()
+        return n
+
+    store = CheckpointStore(MEMORY, "job")
+    running = cluster(lambda env: env.from_collection(range(9999)).map(slow).print(), store=store)
+    while FAST not in seen:
+        running.turn()
+    assert seen[-1] == FAST
+    rest = running.subtask(0).stepping._intake.rest()
+    assert rest[0] == FAST + 1
+    running.tell(Trigger(running.ATTEMPT, 1, 0))
+    while not running.of(Acknowledge):
+        running.turn()
+    assert seen[-1] == rest[-1] < 9998
+
+
 # --- asynchronous calls ---------------------------------------------------------------------------
 
 

@@ -101,8 +101,11 @@ class JobMaster:
         self._launch_slots()
 
     def cancel(self) -> None:
-        """Stop the job; the status becomes CANCELED when nothing of it is left."""
-        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
+        """Stop the job; the status becomes CANCELED when nothing of it is left.
+
+        A job that is about to end ends as it would.
+        """
+        if self._final is None:
             self._set_status(JobStatus.CANCELLING)
             self._end(JobStatus.CANCELED)
 

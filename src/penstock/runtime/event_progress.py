@@ -63,15 +63,21 @@ class EventProgress:
         passed_ms = self._clock.monotonic_ms()
         self.clock.tick(passed_ms, passed_ms if self.aligned() else held_up_ms)
         self._held_up_ns = held_up_ns
-        self.align_splits()
+        self.between_batches()
         return self.announce()
+
+    def between_batches(self) -> None:
+        """All that was read is processed: splits may have ended, and others may have to wait."""
+        if self.clock is not None:
+            self.clock.at_hand = False
+            self._align_splits()
 
     def align(self, limit: int) -> None:
         """Read no further than to this watermark."""
         self._limit = limit
-        self.align_splits()
+        self._align_splits()
 
-    def align_splits(self) -> None:
+    def _align_splits(self) -> None:
         """Let single splits wait that are ahead of others."""
         if self.clock is not None and self._reading is not None and self.watermark < MAX_WATERMARK:
             self._reading.align(self.clock, self._limit)

@@ -41,6 +41,8 @@ class SplitClock(WatermarkOutput):
         self.idle = False
         self.paused = False
         """Whether alignment keeps it from being read."""
+        self.ended = False
+        """Whether its reader has done with it."""
         self._owner = owner
         self._emitted = MIN_WATERMARK
         self.generator: WatermarkGenerator | None = owner.new_generator()
@@ -89,6 +91,8 @@ class EventClock:
         """Announces the watermark from within a batch; set by the subtask."""
         self._splits: dict[Hashable, SplitClock] = {}
         self.current = self._clock_of(_NO_SPLIT)
+        self.at_hand = False
+        """Whether records of `current` are being processed."""
         self._ticked_ms = clock.monotonic_ms()
         self._suspected = False
 
@@ -106,16 +110,17 @@ class EventClock:
     def select(self, split: Any) -> None:
         """The records that come next are of this split."""
         self.current = self._clock_of(_key(split))
+        self.at_hand = True
 
     def retain(self, splits: Iterable[Any]) -> None:
         """These are the splits that are read now; others have ended or gone elsewhere."""
-        keys = [_key(split) for split in splits]
-        if not keys:
-            # Nothing to read yet: that is a reader with one silent split.
-            keys = [_NO_SPLIT]
-        for key in keys:
-            self._clock_of(key)
-        self._splits = {key: self._splits[key] for key in keys}
+        kept = {key: self._clock_of(key) for key in map(_key, splits)}
+        self.current.ended = self.current.split not in kept
+        # A reader may have done with a split whose last records are still at hand. And a reader
+        # with nothing to read is one with a silent split, which says how far event time has come.
+        if self.at_hand or not kept:
+            kept[self.current.split] = self.current
+        self._splits = kept
 
     def is_ahead(self, timestamp: int) -> bool:
         """Whether a record is further ahead of the processing time than the strategy allows."""
@@ -157,7 +162,7 @@ class EventClock:
         resume: list[Plain] = []
         for clock in self._splits.values():
             ahead = clock.watermark() > limit
-            if ahead != clock.paused:
+            if ahead != clock.paused and not clock.ended:
                 (pause if ahead else resume).append(clock.split)
                 clock.paused = ahead
         return pause, resume

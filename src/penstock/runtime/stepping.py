@@ -285,7 +285,7 @@ class Stepping:
             reading.ask()
         if reading.out_of_splits or self._time.aligned():
             return None, 0
-        self._time.align_splits()
+        self._time.between_batches()
         values = reading.poll(self._quota)
         if values:
             split: Plain = None

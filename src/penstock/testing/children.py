@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import signal
 
+START_SECONDS = 300.0
+"""How long a server may need until it answers: only there to end what hangs."""
+
 _PR_SET_PDEATHSIG = 1
 
 

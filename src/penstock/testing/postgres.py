@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,9 +26,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.testing.children import die_with_parent
+from penstock.testing.children import START_SECONDS, die_with_parent
+from penstock.testing.ports import free_ports
 
-START_SECONDS = 60.0
 _SETTINGS = {"max_prepared_transactions": "64", "fsync": "off", "listen_addresses": "127.0.0.1"}
 
 
@@ -41,9 +41,9 @@ class PostgresServer:
         self._log = folder / "server.log"
         self._settings = {**_SETTINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._gone = -1
+        """A pipe whose other end all its processes hold: it ends when the last of them does."""
+        [self._port] = free_ports(1)
         self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
         self._log.touch()
         self._user = _unprivileged()
@@ -52,14 +52,21 @@ class PostgresServer:
                 shutil.chown(path, self._user)
         self._initialise()
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it, on the data that it left, and wait until it answers."""
+        if self.runs:
+            raise PenstockError("the PostgreSQL server is running already")
         (self._data / "postmaster.pid").unlink(missing_ok=True)
         options = [
             part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")
         ]
         command = [str(self._programs / "postgres"), "-D", str(self._data), "-p", str(self._port)]
-        with self._log.open("ab") as log:
+        self._gone, held = os.pipe()
+        with self._log.open("ab") as log, os.fdopen(held, "wb"):
             self._process = subprocess.Popen(
                 [*command, "-k", str(self._data), *options],
                 stdin=subprocess.DEVNULL,
@@ -68,17 +75,23 @@ class PostgresServer:
                 cwd=self._data,
                 user=self._user,
                 start_new_session=True,
+                pass_fds=[held],
                 preexec_fn=die_with_parent if sys.platform == "linux" else None,
             )
         self._await_answer()
 
     def kill(self) -> None:
-        """kill -9. `start` brings it back."""
+        """kill -9, and wait until it is gone with its connections. `start` brings it back."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGKILL)
             process.wait()
+            # Each connection is served by a process that ends when it notices. Until then it goes
+            # on serving, and no other server can start on the data.
+            if not select.select([self._gone], [], [], START_SECONDS)[0]:
+                raise PenstockError("the PostgreSQL server was killed, but still has connections")
+            os.close(self._gone)
 
     def _initialise(self) -> None:
         options = ("-A", "trust", "-N", "-E", "UTF8", "--locale=C")
@@ -98,8 +111,8 @@ class PostgresServer:
         deadline = time.monotonic() + START_SECONDS
         ready = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self._port)]
         while subprocess.run(ready, check=False).returncode:
-            ended = self._process is None or self._process.poll() is not None
-            if ended or time.monotonic() > deadline:
+            if not self.runs or time.monotonic() > deadline:
+                self.kill()
                 words = self._log.read_text(errors="replace")[-2000:]
                 raise PenstockError(f"the PostgreSQL server does not start: {words}")
             time.sleep(0.05)

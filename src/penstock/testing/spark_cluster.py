@@ -28,10 +28,10 @@ from pathlib import Path
 
 import psutil
 
+from penstock.testing.children import START_SECONDS
 from penstock.testing.ports import free_ports
 
 _MARK = "PENSTOCK_TEST_CLUSTER"
-_START_TIMEOUT = 120.0
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options for a JVM that does not live long: half the work to start."""
@@ -143,10 +143,10 @@ class StandaloneCluster:
         }
 
     def _await_workers(self, ports: Iterable[int]) -> None:
-        deadline = time.monotonic() + _START_TIMEOUT
+        deadline = time.monotonic() + START_SECONDS
         while not self._alive_workers().issuperset(ports):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the cluster is not up after {_START_TIMEOUT:.0f} s")
+                raise TimeoutError(f"the cluster is not up after {START_SECONDS:.0f} s")
             time.sleep(0.1)
 
     def _alive_workers(self) -> set[int]:

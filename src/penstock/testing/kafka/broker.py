@@ -20,11 +20,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 
 from penstock.errors import PenstockError
 from penstock.spark.java import ensure_java
-from penstock.testing.children import die_with_parent
+from penstock.testing.children import START_SECONDS, die_with_parent
 from penstock.testing.kafka.jars import kafka_jars
 from penstock.testing.ports import free_ports
-
-START_SECONDS = 120.0
 
 # One broker holds every copy there is, and the internal topics have one partition each: with the
 # usual fifty, the first transaction waits for fifty leaders.
@@ -147,7 +145,7 @@ class KafkaBroker:
 
     @property
     def runs(self) -> bool:
-        return self._process is not None
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start it, on the data that it left, and wait until it answers."""
@@ -156,7 +154,7 @@ class KafkaBroker:
 
     def launch(self) -> None:
         """Start it; it answers when most of its cluster runs."""
-        if self._process is not None:
+        if self.runs:
             raise PenstockError("the broker is running already")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -175,9 +173,10 @@ class KafkaBroker:
             with contextlib.suppress(KafkaException):
                 if self._admin().list_topics(timeout=1).brokers:
                     return
-            if self._process is None or self._process.poll() is not None:
+            if not self.runs:
                 raise PenstockError(f"the broker ended: {self._last_words()}")
             if time.monotonic() > deadline:
+                self.kill()
                 raise PenstockError(f"the broker does not answer: {self._last_words()}")
             time.sleep(0.1)
 

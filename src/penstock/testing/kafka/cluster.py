@@ -17,7 +17,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from penstock.errors import PenstockError
-from penstock.testing.kafka.broker import START_SECONDS, KafkaBroker, Seat, Security
+from penstock.testing.children import START_SECONDS
+from penstock.testing.kafka.broker import KafkaBroker, Seat, Security
 
 
 class KafkaCluster:
