@@ -145,7 +145,6 @@ def test_the_old_ways_to_name_a_directory_work_and_warn(method, argument):
     "make",
     [
         lambda: JobManagerCheckpointStorage("/somewhere"),
-        lambda: JobManagerCheckpointStorage(max_state_size=1),
         lambda: FileSystemCheckpointStorage("/somewhere", 1),
         lambda: FileSystemCheckpointStorage("/somewhere", write_buffer_size=1),
         lambda: CustomCheckpointStorage(None),

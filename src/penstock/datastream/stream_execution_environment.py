@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from penstock.common import config_options as options
 from penstock.common.config_layers import Setting, values_of
 from penstock.common.configuration import Configuration
+from penstock.common.flink_keys import say_meaningless
 from penstock.common.jars import accept_jars
 from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
@@ -217,6 +218,7 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
     ) -> tuple[RunningJob, ClientResults]:
         asked = invocation.current()
         job = self._assemble(job_name, asked.take_job_id())
+        say_meaningless(self._values())
         if asked.preview is not None:
             asked.preview(job, self._configuration.settings())
         job = replace(job, files=(*job.files, *required_packages(self._values())))
