@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import SparkLaunchError
 from penstock.spark.java import ensure_java
+from penstock.spark.quiet_loggers import quiet_loggers
 from penstock.spark.settings import default_master, session_settings
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -37,6 +38,7 @@ def session_for(master: str | None, app_name: str, spark_conf: Mapping[str, str]
     The settings of an active session are never changed: `app_name` and `spark_conf` do not apply
     to it, and a `master` that is not its own is an error, as is dynamic allocation.
     """
+    quiet_loggers()
     on_interrupt = signal.getsignal(signal.SIGINT)
     session = _active_session()
     if session is None:
