@@ -15,3 +15,7 @@ if _sys.platform == "win32":
     # Said before the traceback of the import.
     print(_WHERE, file=_sys.stderr)
     raise ImportError(_WHERE)
+
+from penstock import absent
+
+absent.install()

@@ -6,6 +6,7 @@ import threading
 import uuid
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -172,9 +173,18 @@ def test_a_file_sink_writes_to_hdfs(hdfs: str, tmp_path: Path) -> None:
     assert sorted(map(int, lines)) == list(range(1_000))
 
 
-def test_the_other_client_of_hdfs_is_refused_with_the_way_out() -> None:
-    from penstock.common.fsspec_filesystem import FsspecFileSystem
-
-    with pytest.raises(StorageError, match="or webhdfs://") as refused:
-        FsspecFileSystem("hdfs", None, "").create("/a", b"")
-    assert "two drivers could overwrite each other" in str(refused.value)
+def test_paths_of_hdfs_lead_to_the_same_files(
+    hdfs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = urlsplit(hdfs)
+    (tmp_path / "hdfs-site.xml").write_text(
+        "<configuration><property><name>dfs.namenode.http-address</name>"
+        f"<value>{address.hostname}:{address.port}</value></property></configuration>"
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    user = f"{address.username}@" if address.username else ""
+    name = uuid.uuid4().hex
+    fs, path = filesystem_for(f"hdfs://{user}{address.hostname}:8020/{name}")
+    assert fs.create(path, b"whole") and not fs.create(path, b"other")
+    same, place = filesystem_for(f"{hdfs}/{name}")
+    assert same.read(place) == b"whole"

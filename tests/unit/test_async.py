@@ -190,6 +190,15 @@ def test_a_result_that_is_no_list_is_refused():
     assert "returned a str where a list is expected" in str(caught.value.__cause__)
 
 
+def test_a_timeout_that_gives_no_list_is_named():
+    class Silent(Never):
+        def timeout(self, value):
+            return None
+
+    with pytest.raises(JobFailedError, match=r"timeout\(\) returned a NoneType"):
+        short(Silent(), [1])
+
+
 def test_records_under_way_are_in_the_checkpoint_and_are_asked_about_again():
     def build(stream):
         return AsyncDataStream.unordered_wait(stream, Double(), SECOND)

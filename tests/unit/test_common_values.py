@@ -133,11 +133,14 @@ def test_bytes_stay_as_they_are():
 def test_a_field_of_a_row():
     schema = RowFieldExtractorSchema(1)
     assert schema.serialize(Row("a", b"b")) == schema.serialize(("a", b"b")) == b"b"
-    assert schema.serialize(("a", None)) is None
+    # Empty, and not a tombstone.
+    assert schema.serialize(("a", None)) == schema.serialize(None) == b""
     with pytest.raises(TypeMismatchError, match="takes bytes, not str"):
         schema.serialize((b"a", "b"))
-    with pytest.raises(ProgramError):
+    with pytest.raises(ValueError, match="points nowhere"):
         RowFieldExtractorSchema(-1)
+    assert schema == RowFieldExtractorSchema(1) and schema != RowFieldExtractorSchema(2)
+    assert len({schema, RowFieldExtractorSchema(1), RowFieldExtractorSchema(2)}) == 2
 
 
 def test_schemas_can_be_written_in_python():

@@ -160,6 +160,28 @@ def test_floats_and_bytes():
     assert configuration.get_bytearray("x", bytearray(b"d")) == bytearray(b"d")
 
 
+def test_a_configuration_can_be_a_key_and_prints_as_flinks():
+    first, second = (Configuration().set_integer("a", 1).set_string("b", "x") for _ in range(2))
+    assert first == second and hash(first) == hash(second)
+    assert len({first, second, Configuration()}) == 2
+    assert str(first) == "{a=1, b=x}" and str(Configuration()) == "{}"
+    assert Configuration.parse_list_value(None) == []
+
+
+def test_a_dict_gets_what_was_set_as_what_it_was():
+    configuration = Configuration().set_integer("i", 1).set_boolean("b", True).set_float("f", 0.5)
+    configuration.set_bytearray("y", bytearray(b"z")).set_string("s", "1").set_integer("t", 2)
+    configuration.set_string("t", "text")
+    found = {}
+    Configuration().add_all(Configuration(configuration), "p.").add_all_to_dict(found)
+    expected = {"i": 1, "b": True, "f": 0.5, "y": b"z", "s": "1", "t": "text"}
+    assert found == {f"p.{key}": value for key, value in expected.items()}
+    assert configuration.to_dict()["b"] == "true"
+    configuration.remove_config("i")
+    configuration.add_all_to_dict(left := {})
+    assert "i" not in left
+
+
 def test_a_key_can_be_removed():
     configuration = Configuration.from_dict({"a": ""})
     assert configuration.remove_config("a") and not configuration.remove_config("a")

@@ -29,6 +29,7 @@ import penstock.testing
 from penstock.cli import main as cli
 from penstock.common.config_options import OPTIONS, Option
 from penstock.common.config_reference import MEANINGS, default_text, table
+from penstock.common.flink_keys import flink_keys
 from penstock.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +110,21 @@ def test_the_table_tells_what_the_option_reads(option: Option[Any]) -> None:
     if re.fullmatch(r"(`[^`]+`(, | or )?)+", meaning.values):
         for word in re.findall(r"`([^`]+)`", meaning.values):
             option.parse(word)
+
+
+def test_defaults_that_differ_from_flinks_are_listed() -> None:
+    """What RocksDB has by itself stands in one row; a default of None is no default."""
+    differ = set()
+    for option in OPTIONS:
+        for key in {option.key, *option.aliases} & set(flink_keys()):
+            default = flink_keys()[key].strip('"')
+            theirs = None if default in ("(none)", "") else option.parse(default)
+            ours = option.default if option.default not in ((), {}) else None
+            if theirs != ours and not (ours is None and "rocksdb" in key):
+                differ.add(option.key)
+    table = rows("docs/porting.md", "key")
+    listed = {key for row in table for key in re.findall(r"`([^`*]+)`", row[0])}
+    assert listed == differ
 
 
 def test_every_option_of_the_command_line_is_documented() -> None:

@@ -35,6 +35,7 @@ from penstock.errors import (
     JobFailedError,
     ProgramError,
 )
+from penstock.runtime.keyed_operator import RuntimeKeyedFunction
 from penstock.testing import local_environment
 
 # --- slot sharing groups ----------------------------------------------------------------------
@@ -50,22 +51,39 @@ def test_a_group_is_known_by_its_name():
     assert groups == {"Source: Collection Source": "default", "Map": "heavy", "Print": "light"}
 
 
-@pytest.mark.parametrize(
-    ("ask", "key"),
-    [
-        (lambda b: b.set_cpu_cores(2), "spark.task.cpus"),
-        (lambda b: b.set_task_heap_memory(MemorySize(1)), "spark.executor.memory"),
-        (lambda b: b.set_task_heap_memory_mb(1), "spark.executor.memory"),
-        (lambda b: b.set_task_off_heap_memory(MemorySize(1)), "spark.executor.pyspark.memory"),
-        (lambda b: b.set_task_off_heap_memory_mb(1), "spark.executor.pyspark.memory"),
-        (lambda b: b.set_managed_memory(MemorySize(1)), "taskmanager.memory.managed.size"),
-        (lambda b: b.set_managed_memory_mb(1), "taskmanager.memory.managed.size"),
-        (lambda b: b.set_external_resource("gpu", 1), "spark.task.resource.gpu.amount"),
-    ],
-)
-def test_what_a_group_cannot_have_is_refused_with_what_to_set(ask, key):
-    with pytest.raises(ProgramError, match=key):
-        ask(SlotSharingGroup.builder("heavy"))
+def test_a_group_may_say_what_its_slots_take():
+    size = MemorySize.of_mebi_bytes(3)
+    builder = SlotSharingGroup.builder("heavy").set_cpu_cores(2).set_task_heap_memory_mb(3)
+    group = builder.set_task_off_heap_memory_mb(3).set_managed_memory_mb(3).build()
+    assert group.get_cpu_cores() == 2.0
+    assert group.get_task_heap_memory() == group.get_task_off_heap_memory() == size
+    assert group.get_managed_memory() == size and group.get_external_resources() == {}
+    with pytest.raises(ProgramError, match="runs nothing"):
+        SlotSharingGroup.builder("heavy").set_cpu_cores(0)
+    with pytest.raises(ProgramError, match=r"spark\.task\.resource\.gpu\.amount"):
+        SlotSharingGroup.builder("heavy").set_external_resource("gpu", 1)
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_slots_of_a_group_have_its_managed_memory(registered, monkeypatch):
+    given = {}
+
+    def keyed(self, node, info, clock, settings, state):
+        given[node.name] = state.managed
+        made(self, node, info, clock, settings, state)
+
+    made = RuntimeKeyedFunction.__init__
+    monkeypatch.setattr(RuntimeKeyedFunction, "__init__", keyed)
+    group = SlotSharingGroup.builder("heavy").set_managed_memory_mb(3).build()
+    with local_environment() as env:
+        if registered:
+            env.register_slot_sharing_group(group)
+        stream = env.from_collection([1, 2]).key_by(lambda n: n).reduce(max).name("light")
+        stream.slot_sharing_group("default")
+        heavy = stream.key_by(lambda n: n).reduce(max).name("heavy")
+        heavy.slot_sharing_group("heavy" if registered else group)
+        assert sorted(heavy.execute_and_collect()) == [1, 2]
+    assert given == {"light": 256 << 20, "heavy": 3 << 20}
 
 
 def test_sizes_of_memory():
@@ -85,10 +103,8 @@ def test_sizes_of_memory():
 def test_what_has_no_effect_here_can_only_be_set_to_that():
     config = ExecutionConfig(Configuration())
     assert config.set_latency_tracking_interval(0).get_latency_tracking_interval() == 0
-    assert not config.set_use_snapshot_compression(False).is_use_snapshot_compression()
     for refused in (
         lambda: config.set_latency_tracking_interval(100),
-        lambda: config.set_use_snapshot_compression(True),
         lambda: config.set_task_cancellation_timeout(0),
         lambda: config.set_global_job_parameters("a"),
     ):
@@ -118,10 +134,44 @@ def test_parallelism_of_environments_made_later(monkeypatch):
 
 def test_checkpoint_storages_tell_what_holds():
     memory, files = JobManagerCheckpointStorage(), FileSystemCheckpointStorage("/data", 0)
-    assert memory.get_max_state_size() is None and memory.get_savepoint_path() is None
+    assert JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE == 5 << 20
+    assert memory.get_max_state_size() == 5 << 20 and memory.get_savepoint_path() is None
+    assert JobManagerCheckpointStorage(max_state_size=7).get_max_state_size() == 7
     assert files.get_min_file_size_threshold() == files.get_write_buffer_size() == 0
     with pytest.raises(ProgramError, match="write_buffer_size means nothing here"):
         FileSystemCheckpointStorage("/data", write_buffer_size=4096)
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("file:///data/checkpoints/", "file:///data/checkpoints"),
+        ("s3://bucket/a//", "s3://bucket/a"),
+        ("/data/", "/data"),
+        ("s3://bucket/", "s3://bucket/"),
+        ("file:///", "file:///"),
+        ("/", "/"),
+    ],
+)
+def test_a_checkpoint_path_has_no_final_slash(given, path):
+    assert FileSystemCheckpointStorage(given).get_checkpoint_path() == path
+
+
+def test_a_changelog_that_nobody_asked_for_is_none():
+    env = StreamExecutionEnvironment()
+    assert env.is_changelog_state_backend_enabled() is None
+    assert env.enable_changelog_state_backend(False).is_changelog_state_backend_enabled() is False
+
+
+def test_execution_configs_are_compared_by_what_they_say():
+    first, second = (StreamExecutionEnvironment().get_config() for _ in range(2))
+    assert first == second and hash(first) == hash(second)
+    first.set_parallelism(3)
+    assert first != second
+    second.set_parallelism(3).set_global_job_parameters({"a": "b"})
+    assert first != second
+    first.set_global_job_parameters({"a": "b"})
+    assert first == second and hash(first) == hash(second)
 
 
 def test_java_wrappers_say_what_to_use():

@@ -7,11 +7,11 @@ import textwrap
 import pytest
 
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.graph.job_graph import build_job_graph
+from penstock.graph.job_graph import Chains, build_job_graph
 
 
 def plan(env, chaining=True):
-    return build_job_graph(env._program.stream_graph(), "job", chaining).describe()
+    return build_job_graph(env._program.stream_graph(), "job", Chains(chaining)).describe()
 
 
 def text(expected):

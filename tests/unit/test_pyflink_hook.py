@@ -55,7 +55,7 @@ print("same")
             "from pyflink.table import StreamTableEnvironment",
             (
                 "ModuleNotFoundError: pyflink.table: Penstock runs DataStream programs and has "
-                "pyflink.common and pyflink.datastream only"
+                "pyflink.common, pyflink.datastream and pyflink.metrics only"
             ),
         ),
         (

@@ -34,6 +34,7 @@ ENGINE = BASE | {
 FRONTS = ENGINE | {"__init__", "datastream", "inspection", "rest", "state_api"}
 
 ALLOWED: dict[str, set[str]] = {
+    "absent": set(),
     "errors": set(),
     "kept": set(),
     "common": {"errors", "kept"},
@@ -51,10 +52,10 @@ ALLOWED: dict[str, set[str]] = {
     "inspection": BASE | {"checkpoint", "jobmanager", "state"},
     "state_api": BASE | {"checkpoint", "inspection", "spark", "state"},
     "datastream": ENGINE,
-    "__init__": BASE | {"datastream"},
+    "__init__": BASE | {"absent", "datastream"},
     "demo": FRONTS,
     "testing": FRONTS,
-    "cli": FRONTS | {"demo", "testing"},
+    "cli": FRONTS | {"absent", "demo", "testing"},
     "__main__": {"cli"},
 }
 

@@ -26,7 +26,7 @@ def state_settings(**values):
 
 
 def test_the_keys_say_which_and_how():
-    assert state_settings() == StateSettings()
+    assert state_settings() == StateSettings(transfer_threads=4)
     assert state_settings(state__backend="rocksdb").backend == "rocksdb"
     settings = state_settings(
         state__backend__type="rocksdb",
@@ -39,7 +39,7 @@ def test_the_keys_say_which_and_how():
     )
     mb = 1 << 20
     assert settings == StateSettings(
-        "rocksdb", "/mnt/fast", 64 * mb, 8 * mb, mb, 3, files_from=5 * mb
+        "rocksdb", "/mnt/fast", 64 * mb, 8 * mb, mb, 3, files_from=5 * mb, transfer_threads=4
     )
 
 
@@ -88,12 +88,24 @@ def test_what_has_no_meaning_here_says_so():
     backend = EmbeddedRocksDBStateBackend()
     assert backend.is_incremental_checkpoints_enabled()
     assert backend.get_predefined_options() is PredefinedOptions.DEFAULT
-    assert backend.get_number_of_transfer_threads() == 1
+    assert backend.get_number_of_transfer_threads() == 4
     with pytest.raises(JavaOnlyError, match="EmbeddedRocksDBStateBackend"):
         CustomStateBackend()
     with pytest.raises(JavaOnlyError, match=r"state\.backend\.rocksdb"):
         backend.set_options("com.example.Factory")
-    with pytest.raises(ProgramError, match="one thread"):
-        backend.set_number_of_transfer_threads(4)
-    with pytest.raises(ProgramError, match="2 directories"):
-        backend.set_db_storage_paths("/a", "/b")
+    with pytest.raises(ProgramError, match="at least 1"):
+        backend.set_number_of_transfer_threads(0)
+
+
+def test_an_object_can_name_several_disks_and_threads():
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths("/a", "/b")
+    backend.set_number_of_transfer_threads(2)
+    assert backend.get_db_storage_paths() == ["/a", "/b"]
+    assert backend.get_number_of_transfer_threads() == 2
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    with pytest.warns(DeprecationWarning, match="set_state_backend"):
+        env.set_state_backend(backend)
+    env.from_collection([1]).print()
+    settings = env._assemble(None).settings.state
+    assert (settings.local_dirs, settings.transfer_threads) == (("/a", "/b"), 2)

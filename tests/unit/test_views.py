@@ -87,8 +87,8 @@ def test_what_belongs_to_java_says_what_to_use_instead(name):
 
 def test_there_are_names_of_java():
     assert len(JAVA_ONLY) == 14
-    with pytest.raises(JavaOnlyError, match="connectors are Python packages"):
-        env_with().add_jars("file:///kafka.jar")
+    with pytest.raises(JavaOnlyError, match="use from_source"):
+        env_with().create_input(None)
 
 
 # --- CheckpointConfig -------------------------------------------------------------------------
@@ -145,7 +145,6 @@ def test_the_old_ways_to_name_a_directory_work_and_warn(method, argument):
     "make",
     [
         lambda: JobManagerCheckpointStorage("/somewhere"),
-        lambda: JobManagerCheckpointStorage(max_state_size=1),
         lambda: FileSystemCheckpointStorage("/somewhere", 1),
         lambda: FileSystemCheckpointStorage("/somewhere", write_buffer_size=1),
         lambda: CustomCheckpointStorage(None),

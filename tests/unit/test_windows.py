@@ -775,3 +775,10 @@ def test_a_merge_that_was_not_written_is_named_when_sessions_need_it():
     rig.process(("a", 5), 18)
     with pytest.raises(ResultShapeError, match=r"merge.. of Forgotten returned None"):
         rig.process(("a", 3), 9)
+
+
+def test_windows_of_time_are_ordered():
+    early, late, longer = TimeWindow(0, 5), TimeWindow(5, 10), TimeWindow(0, 6)
+    assert early <= TimeWindow(0, 5) and early <= longer <= late and early < longer
+    assert late >= early and not late <= early and late > early
+    assert sorted([late, longer, early]) == [early, longer, late]

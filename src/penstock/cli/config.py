@@ -11,6 +11,7 @@ from penstock.cli.exits import EXIT_FAILED
 from penstock.cli.options import Asked, about_a_program
 from penstock.common.config_layers import Settings, in_force
 from penstock.common.config_options import OPTIONS, Option, parse_duration_ms
+from penstock.common.flink_keys import Kind, kind_of
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 
@@ -46,7 +47,9 @@ def rows(settings: Settings) -> list[tuple[str, str, str]]:
     known = {option.key for option in OPTIONS}
     for key in sorted(set(settings) - known):
         value = "(not shown)" if _SECRET.search(key) else settings[key].value
-        found.append((key, value, settings[key].origin))
+        meaningless = kind_of(key) is Kind.NO_MEANING and not key.startswith("spark.")
+        note = ", no meaning here" if meaningless else ""
+        found.append((key, value, settings[key].origin + note))
     return found
 
 

@@ -16,7 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-MAPPED = ("common", "datastream")
+from penstock.absent import ABSENT
+
+MAPPED = ("common", "datastream", "metrics")
 _SEARCH_PATH = str(Path(__file__).with_name("pyflink_path"))
 
 
@@ -29,11 +31,13 @@ class _PyFlinkFinder(MetaPathFinder):
             return None
         if rest.partition(".")[0] not in MAPPED:
             raise ModuleNotFoundError(
-                f"{fullname}: Penstock runs DataStream programs and has pyflink.common and "
-                "pyflink.datastream only",
+                f"{fullname}: Penstock runs DataStream programs and has pyflink.common, "
+                "pyflink.datastream and pyflink.metrics only",
                 name=fullname,
             )
         ours = f"penstock.{rest}"
+        if ours in ABSENT:
+            raise ModuleNotFoundError(f"{fullname}: {ABSENT[ours]}", name=fullname)
         if find_spec(ours) is None:
             raise ModuleNotFoundError(f"{fullname}: Penstock has no {ours}", name=fullname)
         return ModuleSpec(fullname, _SameModule(ours))

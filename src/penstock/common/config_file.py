@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.config_layers import Setting
 from penstock.common.config_options import canonical_key, check_value
+from penstock.common.flink_keys import keys_of_type
+from penstock.common.map_values import format_map
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -116,14 +118,29 @@ def _flat(path: Path, node: Node, prefix: tuple[str, ...], depth: int) -> Iterat
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise ConfigurationError(f"{path}:{_line(key)}: a key must be a single word")
+            name = ".".join((*prefix, key.value))
             if isinstance(value, yaml.ScalarNode):
                 yield _scalar(path, (*prefix, key.value), value, _line(key))
+            elif isinstance(value, yaml.SequenceNode) and name in keys_of_type("List"):
+                yield _Entry(name, ";".join(map(_text, value.value)), _line(key))
+            elif isinstance(value, yaml.MappingNode) and name in keys_of_type("Map"):
+                entries = {_text(k): _text(v) for k, v in value.value}
+                yield _Entry(name, format_map(entries), _line(key))
             else:
                 yield from _flat(path, value, (*prefix, key.value), depth + 1)
     else:
         raise ConfigurationError(
             f"{path}:{_line(node)}: {'.'.join(prefix)}: expected a single value, not a list"
         )
+
+
+def _text(node: Node) -> str:
+    """What stands in a file for one item of a list or a map of Flink's."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        return ",".join(f"{_text(key)}:{_text(value)}" for key, value in node.value)
+    return str(node.value)
 
 
 def _scalar(path: Path, names: tuple[str, ...], node: Node, line: int) -> _Entry:

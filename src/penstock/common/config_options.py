@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from penstock.common.flink_keys import flink_keys, kind_of, refusal
+from penstock.common.jars import built_in
+from penstock.common.list_values import parse_list
 from penstock.common.listening import PortRange, parse_ports
 from penstock.common.map_values import parse_map
 from penstock.errors import ConfigurationError
@@ -62,11 +65,13 @@ def parse_state_backend(text: str) -> str:
     raise ValueError("expected hashmap or rocksdb")
 
 
-def parse_changelog_storage(text: str) -> str:
-    """Where changes are written: the only place that outlives a slot."""
-    if str(text).strip().lower() != "filesystem":
-        raise ValueError("expected filesystem: what is only in memory is lost with its slot")
-    return "filesystem"
+def parse_checkpoint_storage(text: str) -> str:
+    """The name of a storage, or that of Flink's class for it."""
+    word = str(text).strip().rpartition(".")[2].lower()
+    for name in ("filesystem", "jobmanager"):
+        if word in (name, f"{name}checkpointstorage"):
+            return name
+    raise ValueError("expected filesystem or jobmanager; there is no other storage")
 
 
 _STATE_BACKENDS = {
@@ -137,6 +142,85 @@ def parse_paths(text: str) -> tuple[str, ...]:
     return tuple(path.strip() for path in str(text).split(",") if path.strip())
 
 
+def parse_folders(text: str) -> tuple[str, ...]:
+    """Folders, with what Flink has between them: commas, `|`, or what separates paths."""
+    paths = (path.strip() for path in re.split(r"[,|]|:(?!//)", str(text)))
+    return tuple(path.removeprefix("file://") for path in paths if path)
+
+
+def parse_jars(text: str) -> tuple[str, ...]:
+    """JARs of what is built in; ValueError for one of something else."""
+    jars = tuple(jar for item in parse_list(str(text)) for jar in parse_paths(item))
+    for jar in jars:
+        if built_in(jar) is None:
+            raise ValueError(f"there is no Java in the path of a record, and {jar} is not needed")
+    return jars
+
+
+def parse_cached_files(text: str) -> tuple[tuple[str, str, bool], ...]:
+    """Files as Flink writes them: `name:a,path:/x;name:b,path:/y,executable:true`."""
+    found = []
+    for item in parse_list(str(text)):
+        entry = parse_map(item)
+        if not {"name", "path"} <= set(entry) <= {"name", "path", "executable"}:
+            raise ValueError("expected files such as name:a,path:/x;name:b,path:/y,executable:true")
+        executable = parse_boolean(entry.get("executable", "false"))
+        found.append((entry["name"], entry["path"], executable))
+    return tuple(found)
+
+
+def parse_parallelisms(text: str) -> dict[str, int]:
+    """A parallelism for each name."""
+    return {name: parse_positive(number) for name, number in parse_map(str(text)).items()}
+
+
+def parse_log_level(text: str) -> str:
+    """The name of a level of `logging`; Java's TRACE and WARN are DEBUG and WARNING."""
+    word = str(text).strip().upper()
+    word = {"TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "CRITICAL"}.get(word, word)
+    if word not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
+        raise ValueError("expected DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    return word
+
+
+def parse_log_levels(text: str) -> dict[str, str]:
+    """A level for each logger."""
+    return {name: parse_log_level(level) for name, level in parse_map(str(text)).items()}
+
+
+def parse_ratio(text: str) -> float:
+    """A number from 0 to 1."""
+    ratio = parse_float(text)
+    if not 0 <= ratio <= 1:
+        raise ValueError("expected a number from 0 to 1")
+    return ratio
+
+
+def parse_unset_parallelism(text: str) -> int | None:
+    """A parallelism; None for -1."""
+    return None if parse_int(text) == -1 else parse_positive(text)
+
+
+def parse_max_parallelism(text: str) -> int:
+    """A number of key groups; Flink's -1 is the default."""
+    number = parse_int(text)
+    return 128 if number == -1 else number
+
+
+def parse_compression(text: str) -> tuple[str, ...]:
+    """How RocksDB compresses, level by level, the last also all below it."""
+    found = []
+    for item in (part for entry in parse_list(str(text)) for part in parse_paths(entry)):
+        word = item.lower().removesuffix("_compression").replace("no", "none")
+        if word not in COMPRESSIONS:
+            raise ValueError(f"expected {', '.join(COMPRESSIONS)}, each with _COMPRESSION")
+        found.append(word)
+    return tuple(found)
+
+
+COMPRESSIONS = ("none", "snappy", "zlib", "bz2", "lz4", "lz4hc", "zstd")
+
+
 def parse_positive_duration_ms(text: str) -> int:
     """A duration of at least a millisecond."""
     duration = parse_duration_ms(text)
@@ -166,10 +250,24 @@ class Option(Generic[T]):
 
 
 PARALLELISM = Option("parallelism.default", parse_int, 1)
-MAX_PARALLELISM = Option("pipeline.max-parallelism", parse_int, 128)
+TABLE_PARALLELISM: Option[int | None] = Option(
+    "table.exec.resource.default-parallelism", parse_unset_parallelism, None
+)
+PARALLELISM_OVERRIDES: Option[dict[str, int]] = Option(
+    "pipeline.jobvertex-parallelism-overrides", parse_parallelisms, {}
+)
+MAX_PARALLELISM = Option("pipeline.max-parallelism", parse_max_parallelism, 128)
 OPERATOR_CHAINING = Option(
     "pipeline.operator-chaining", parse_boolean, True, ("pipeline.operator-chaining.enabled",)
 )
+PYTHON_CHAINING = Option("python.operator-chaining.enabled", parse_boolean, True)
+CHAIN_UNLIKE = Option(
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+    parse_boolean,
+    True,
+)
+JOB_NAME: Option[str | None] = Option("pipeline.name", str, None)
+VERTEX_NUMBERS = Option("pipeline.vertex-name-include-index-prefix", parse_boolean, False)
 OBJECT_REUSE = Option("pipeline.object-reuse", parse_boolean, False)
 AUTO_WATERMARK_INTERVAL = Option("pipeline.auto-watermark-interval", parse_duration_ms, 200)
 GENERIC_TYPES = Option("pipeline.generic-types", parse_boolean, True)
@@ -179,6 +277,7 @@ RUNTIME_MODE = Option("execution.runtime-mode", parse_runtime_mode, "STREAMING")
 BUFFER_TIMEOUT = Option(
     "execution.buffer-timeout.interval", parse_duration_ms, 100, ("execution.buffer-timeout",)
 )
+BUFFER_TIMEOUT_ENABLED = Option("execution.buffer-timeout.enabled", parse_boolean, True)
 CHECKPOINT_INTERVAL: Option[int | None] = Option(
     "execution.checkpointing.interval", parse_duration_ms, None
 )
@@ -189,6 +288,17 @@ CHECKPOINT_TIMEOUT = Option("execution.checkpointing.timeout", parse_duration_ms
 CHECKPOINT_DIRECTORY: Option[str | None] = Option(
     "execution.checkpointing.dir", str, None, ("state.checkpoints.dir",)
 )
+HDFS_ADDRESS: Option[str | None] = Option(
+    "penstock.hdfs.http-address", str, None, ("flink.hadoop.dfs.namenode.http-address",)
+)
+HADOOP_DIRECTORY: Option[str | None] = Option("env.hadoop.conf.dir", str, None)
+CHECKPOINT_STORAGE: Option[str | None] = Option(
+    "execution.checkpointing.storage",
+    parse_checkpoint_storage,
+    None,
+    ("state.checkpoint-storage",),
+)
+SNAPSHOT_COMPRESSION = Option("execution.checkpointing.snapshot-compression", parse_boolean, False)
 CHECKPOINTS_RETAINED = Option(
     "execution.checkpointing.num-retained",
     parse_int,
@@ -251,13 +361,16 @@ CHANGELOG = Option(
 )
 CHANGELOG_STORAGE = Option(
     "state.backend.changelog.storage",
-    parse_changelog_storage,
+    one_of("filesystem", "memory"),
     "filesystem",
     ("state.changelog.storage",),
 )
 CHANGELOG_INTERVAL = Option("penstock.changelog.interval", parse_positive_duration_ms, 200)
 STATE_BACKEND = Option("state.backend.type", parse_state_backend, "hashmap", ("state.backend",))
-ROCKSDB_DIRECTORY: Option[str | None] = Option("state.backend.rocksdb.localdir", str, None)
+ROCKSDB_DIRECTORIES: Option[tuple[str, ...]] = Option(
+    "state.backend.rocksdb.localdir", parse_folders, ()
+)
+TEMPORARY_DIRECTORIES: Option[tuple[str, ...]] = Option("io.tmp.dirs", parse_folders, ())
 ROCKSDB_BLOCK_CACHE: Option[int | None] = Option(
     "state.backend.rocksdb.block.cache-size", parse_memory, None
 )
@@ -275,6 +388,57 @@ ROCKSDB_PREDEFINED_OPTIONS = Option(
     ),
     "DEFAULT",
 )
+ROCKSDB_BLOCK_SIZE: Option[int | None] = Option(
+    "state.backend.rocksdb.block.blocksize", parse_memory, None
+)
+ROCKSDB_METADATA_BLOCK_SIZE: Option[int | None] = Option(
+    "state.backend.rocksdb.block.metadata-blocksize", parse_memory, None
+)
+ROCKSDB_BLOOM_FILTER = Option("state.backend.rocksdb.use-bloom-filter", parse_boolean, True)
+ROCKSDB_BLOOM_BITS = Option("state.backend.rocksdb.bloom-filter.bits-per-key", parse_float, 10.0)
+ROCKSDB_PARTITIONED = Option(
+    "state.backend.rocksdb.memory.partitioned-index-filters", parse_boolean, False
+)
+ROCKSDB_COMPACTION_STYLE = Option(
+    "state.backend.rocksdb.compaction.style", one_of("LEVEL", "UNIVERSAL", "NONE"), "LEVEL"
+)
+ROCKSDB_DYNAMIC_LEVELS: Option[bool | None] = Option(
+    "state.backend.rocksdb.compaction.level.use-dynamic-size", parse_boolean, None
+)
+ROCKSDB_FILE_SIZE: Option[int | None] = Option(
+    "state.backend.rocksdb.compaction.level.target-file-size-base", parse_memory, None
+)
+ROCKSDB_LEVEL_SIZE: Option[int | None] = Option(
+    "state.backend.rocksdb.compaction.level.max-size-level-base", parse_memory, None
+)
+ROCKSDB_COMPRESSION: Option[tuple[str, ...]] = Option(
+    "state.backend.rocksdb.compression.per.level", parse_compression, ()
+)
+ROCKSDB_OPEN_FILES: Option[int | None] = Option("state.backend.rocksdb.files.open", parse_int, None)
+ROCKSDB_THREADS: Option[int | None] = Option(
+    "state.backend.rocksdb.thread.num", parse_positive, None
+)
+ROCKSDB_BUFFERS_TO_MERGE: Option[int | None] = Option(
+    "state.backend.rocksdb.writebuffer.number-to-merge", parse_positive, None
+)
+ROCKSDB_LOG_DIRECTORY: Option[str | None] = Option("state.backend.rocksdb.log.dir", str, None)
+ROCKSDB_LOG_FILES: Option[int | None] = Option(
+    "state.backend.rocksdb.log.file-num", parse_positive, None
+)
+ROCKSDB_LOG_SIZE: Option[int | None] = Option(
+    "state.backend.rocksdb.log.max-file-size", parse_memory, None
+)
+ROCKSDB_TRANSFER_THREADS = Option(
+    "state.backend.rocksdb.checkpoint.transfer.thread.num", parse_positive, 4
+)
+ROCKSDB_MANAGED = Option("state.backend.rocksdb.memory.managed", parse_boolean, True)
+ROCKSDB_FIXED_MEMORY: Option[int | None] = Option(
+    "state.backend.rocksdb.memory.fixed-per-slot",
+    parse_memory,
+    None,
+    ("state.backend.rocksdb.memory.fixed-per-tm",),
+)
+ROCKSDB_BUFFER_RATIO = Option("state.backend.rocksdb.memory.write-buffer-ratio", parse_ratio, 0.5)
 ROCKSDB_FILES_FROM = Option("state.backend.rocksdb.checkpoint.files-from", parse_memory, 8 << 20)
 MANAGED_MEMORY = Option("taskmanager.memory.managed.size", parse_memory, 256 << 20)
 RESTART_STRATEGY: Option[str | None] = Option(
@@ -319,8 +483,16 @@ SECURE_CLUSTER = Option("penstock.require-secure-cluster", parse_boolean, False)
 CANCELLATION_TIMEOUT = Option("task.cancellation.timeout", parse_positive_duration_ms, 1000)
 PYTHON_FILES: Option[tuple[str, ...]] = Option("python.files", parse_paths, ())
 PYTHON_ARCHIVES: Option[tuple[str, ...]] = Option("python.archives", parse_paths, ())
+CACHED_FILES: Option[tuple[tuple[str, str, bool], ...]] = Option(
+    "pipeline.cached-files", parse_cached_files, ()
+)
+JARS: Option[tuple[str, ...]] = Option("pipeline.jars", parse_jars, ())
+CLASSPATHS: Option[tuple[str, ...]] = Option("pipeline.classpaths", parse_jars, ())
 PYTHON_REQUIREMENTS: Option[str | None] = Option("python.requirements", str, None)
 PYTHON_EXECUTABLE: Option[str | None] = Option("python.executable", str, None)
+PYTHON_PATH: Option[tuple[str, ...]] = Option("python.pythonpath", parse_folders, ())
+LOG_LEVEL: Option[str | None] = Option("python.logging.default.level", parse_log_level, None)
+LOG_LEVELS: Option[dict[str, str]] = Option("python.logging.level.overrides", parse_log_levels, {})
 REDACT_RECORDS = Option("penstock.errors.redact-records", parse_boolean, False)
 PROGRESS = Option("penstock.progress", one_of("auto", "table", "lines", "off"), "auto")
 LATE_RECORDS = Option("penstock.late-records", one_of("drop", "fail"), "drop")
@@ -338,13 +510,20 @@ def canonical_key(key: str) -> str:
 
 
 def check_keys(values: Mapping[str, str]) -> None:
-    """ConfigurationError for a key that means nothing; `spark.` keys are Spark's to judge."""
-    for key in values:
+    """ConfigurationError for a key that nobody has, and for one that asks for what is not here.
+
+    Flink's keys that have no meaning here pass; `spark.` keys are Spark's to judge.
+    """
+    for key, value in values.items():
         if key in _BY_KEY or key.startswith("spark."):
             continue
-        near = difflib.get_close_matches(key, _BY_KEY, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+        if kind_of(key) is None:
+            near = difflib.get_close_matches(key, {**_BY_KEY, **flink_keys()}, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigurationError(f"unknown configuration key {key!r}{hint}")
+        why = refusal(key, value)
+        if why is not None:
+            raise ConfigurationError(f"{key}: {value!r} cannot be had here: {why}")
 
 
 def check_value(key: str, value: str) -> None:

@@ -19,6 +19,7 @@ from penstock.common.config_options import (
     parse_boolean,
     parse_duration_ms,
     parse_int,
+    parse_max_parallelism,
     parse_memory,
     parse_positive,
 )
@@ -27,6 +28,7 @@ _TYPES: dict[Callable[[str], Any], str] = {
     parse_boolean: "boolean",
     parse_duration_ms: "duration",
     parse_int: "integer",
+    parse_max_parallelism: "integer",
     parse_memory: "size",
     parse_positive: "integer",
 }
@@ -86,8 +88,9 @@ MEANINGS = {
         'Where checkpoints go: a path, `file://`, `s3://bucket/path` (with `pip install "'
         'penstock[s3]"`; address and keys as for any AWS client, for example in '
         "`AWS_ENDPOINT_URL`), `webhdfs://user@namenode:9870/path` for HDFS (with `pip install "
-        '"penstock[hdfs]"`), or another object store of fsspec (`gs://`, `abfs://`). Others, '
-        "`hdfs://` among them, are refused: their clients for Python cannot create a file on the "
+        '"penstock[hdfs]"`; `hdfs://` is reached the same way), `gs://` (`"penstock[gcs]"`) or '
+        '`abfs://` (`"penstock[azure]"`): [what was tested](#storage). Others are refused: their '
+        "clients for Python cannot create a file on the "
         "condition that there is none, which keeps two drivers apart. Driver and slots must see "
         "the same directory under it. Without it checkpoints are kept in the driver's memory and "
         "end with it",
@@ -215,8 +218,9 @@ MEANINGS = {
         "checkpoint writes little ([state backends](state-backends.md#the-changelog))",
     ),
     "state.backend.changelog.storage": Meaning(
-        "Where they go: the checkpoint directory. Flink's `memory` would lose them with the slot",
-        values="`filesystem`",
+        "Where they go: to the checkpoint directory; with `memory`, as in Flink, they wait in the "
+        "slot and are part of the next checkpoint",
+        values="`filesystem` or `memory`",
     ),
     "penstock.changelog.interval": Meaning(
         "How often they are written; in between they gather",
@@ -228,9 +232,10 @@ MEANINGS = {
         values="`hashmap` or `rocksdb`",
     ),
     "state.backend.rocksdb.localdir": Meaning(
-        "Where RocksDB keeps its files while a job runs; without it in the directory for "
-        "temporary files",
-        values="path",
+        "Where RocksDB keeps its files while a job runs; databases are spread over several "
+        "directories. Without it in the directory for temporary files",
+        values="paths",
+        default="",
     ),
     "state.backend.rocksdb.block.cache-size": Meaning(
         "Memory of one keyed operator in one slot for blocks that were read from files; without "
@@ -331,6 +336,160 @@ MEANINGS = {
         "What becomes of a record that comes after all its [windows](windows.md) were closed, "
         "where no side output takes it: it is dropped and counted, or the job fails",
         values="`drop` or `fail`",
+    ),
+    "table.exec.resource.default-parallelism": Meaning(
+        "The parallelism of operators that set none, where `parallelism.default` is not set "
+        "either; -1: not set",
+        values="integer",
+    ),
+    "pipeline.jobvertex-parallelism-overrides": Meaning(
+        "The parallelism of some chains of operators, by the uid of the first operator of each; "
+        "it wins over the program",
+        values="map",
+        default="",
+    ),
+    "python.operator-chaining.enabled": Meaning(
+        "The same for operators in Python, which all are: both must be true",
+    ),
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism": Meaning(
+        "Whether operators are fused whose max parallelism differs",
+    ),
+    "pipeline.name": Meaning(
+        "The name of a job that `execute()` gives none",
+        values="text",
+    ),
+    "pipeline.vertex-name-include-index-prefix": Meaning(
+        "Whether names of chains begin with their number: `[vertex-0]Source: numbers`",
+    ),
+    "execution.buffer-timeout.enabled": Meaning(
+        "Whether it does; `false`: a buffer waits until it is full, or its slot is idle",
+    ),
+    "penstock.hdfs.http-address": Meaning(
+        "Where the namenode has WebHDFS, by which `hdfs://` paths are reached: `namenode:9870`, "
+        "its `dfs.namenode.http-address`",
+        values="host and port",
+    ),
+    "env.hadoop.conf.dir": Meaning(
+        "Where `hdfs-site.xml` is, which says the same. When it is not set: the environment "
+        "variable `HADOOP_CONF_DIR`",
+        values="path",
+    ),
+    "execution.checkpointing.storage": Meaning(
+        "`jobmanager`: checkpoints are in the memory of the driver, also where there is a "
+        "directory; `filesystem`: there must be one. When it is not set, the directory decides",
+        values="`filesystem` or `jobmanager`",
+    ),
+    "execution.checkpointing.snapshot-compression": Meaning(
+        "Whether state in checkpoints and savepoints is compressed; RocksDB's files are "
+        "compressed by RocksDB. `env.get_config().set_use_snapshot_compression`",
+    ),
+    "io.tmp.dirs": Meaning(
+        "Where RocksDB keeps its files if `state.backend.rocksdb.localdir` is not set",
+        values="paths",
+        default="",
+    ),
+    "state.backend.rocksdb.block.blocksize": Meaning(
+        "How much is read from a file at a time; without it what RocksDB has, 4 kb",
+    ),
+    "state.backend.rocksdb.block.metadata-blocksize": Meaning(
+        "The same of partitioned indexes and filters",
+    ),
+    "state.backend.rocksdb.use-bloom-filter": Meaning(
+        "Whether files have a filter that tells which keys they do not hold",
+    ),
+    "state.backend.rocksdb.bloom-filter.bits-per-key": Meaning(
+        "How large the filter is; rounded",
+        values="number",
+    ),
+    "state.backend.rocksdb.memory.partitioned-index-filters": Meaning(
+        "Whether indexes and filters are read in parts, when they are needed",
+    ),
+    "state.backend.rocksdb.compaction.style": Meaning(
+        "How RocksDB merges its files; Flink's `FIFO` would delete state and is refused",
+        values="`LEVEL`, `UNIVERSAL` or `NONE`",
+    ),
+    "state.backend.rocksdb.compaction.level.use-dynamic-size": Meaning(
+        "Whether levels are sized by the last of them; without it what RocksDB has",
+    ),
+    "state.backend.rocksdb.compaction.level.target-file-size-base": Meaning(
+        "How large files of the first level become; without it what RocksDB has, 64 mb",
+    ),
+    "state.backend.rocksdb.compaction.level.max-size-level-base": Meaning(
+        "How large the first level becomes; without it what RocksDB has, 256 mb",
+    ),
+    "state.backend.rocksdb.compression.per.level": Meaning(
+        "How files are compressed, by level, such as `LZ4_COMPRESSION;ZSTD_COMPRESSION`; the "
+        "last is for all levels below it too. Without it what RocksDB has, Snappy",
+        values="list",
+        default="",
+    ),
+    "state.backend.rocksdb.files.open": Meaning(
+        "How many files a database has open; -1, and without it: all of them",
+    ),
+    "state.backend.rocksdb.thread.num": Meaning(
+        "How many threads write and merge files of a database; without it what RocksDB has",
+    ),
+    "state.backend.rocksdb.writebuffer.number-to-merge": Meaning(
+        "How many write buffers are merged before they are written",
+    ),
+    "state.backend.rocksdb.log.dir": Meaning(
+        "Where RocksDB's own log goes, on the hosts; without it beside its files, and gone with "
+        "them",
+        values="path",
+    ),
+    "state.backend.rocksdb.log.file-num": Meaning(
+        "How many files of that log are kept",
+    ),
+    "state.backend.rocksdb.log.max-file-size": Meaning(
+        "How large one of them becomes",
+    ),
+    "state.backend.rocksdb.checkpoint.transfer.thread.num": Meaning(
+        "How many files of a database are stored at a time, for a checkpoint. "
+        "`EmbeddedRocksDBStateBackend.set_number_of_transfer_threads`",
+    ),
+    "state.backend.rocksdb.memory.managed": Meaning(
+        "Whether RocksDB's memory is a share of the managed memory; `false`: 8 mb for blocks and "
+        "64 mb for each write buffer, in each keyed operator",
+    ),
+    "state.backend.rocksdb.memory.fixed-per-slot": Meaning(
+        "In place of `taskmanager.memory.managed.size`. A slot is a process of its own, so per "
+        "TaskManager is the same",
+    ),
+    "state.backend.rocksdb.memory.write-buffer-ratio": Meaning(
+        "The part of RocksDB's memory that its write buffers have; blocks have the rest",
+        values="number",
+    ),
+    "pipeline.cached-files": Meaning(
+        "Files that functions find by name: `name:a,path:/x;name:b,path:/y,executable:true`. "
+        "`env.register_cached_file`",
+        values="list",
+        default="",
+    ),
+    "pipeline.jars": Meaning(
+        "JARs of connectors that are built in (Kafka, JDBC, files), for which nothing is needed; "
+        "others are refused. `env.add_jars`",
+        values="list",
+        default="",
+    ),
+    "pipeline.classpaths": Meaning(
+        "The same. `env.add_classpaths`",
+        values="list",
+        default="",
+    ),
+    "python.pythonpath": Meaning(
+        "Folders of the hosts that slots import from, with `:` or commas between them",
+        values="paths",
+        default="",
+    ),
+    "python.logging.default.level": Meaning(
+        "From which level on functions log, to the stderr of their slot. When it is not set: as "
+        "Python does, warnings and errors",
+        values="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`",
+    ),
+    "python.logging.level.overrides": Meaning(
+        "The same for some loggers: `my.module:DEBUG,other:ERROR`",
+        values="map",
+        default="",
     ),
     "spark.master": Meaning(
         "Where a new Spark session runs. When it is not set: the master of `spark-submit` "

@@ -29,6 +29,8 @@ class Configuration:
 
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: dict[str, str] = dict(other._values) if other is not None else {}
+        self._typed: dict[str, Any] = dict(other._typed) if other is not None else {}
+        """What was set as something else than text, for `add_all_to_dict`."""
 
     @staticmethod
     def from_dict(map: Mapping[str, Any]) -> Configuration:
@@ -55,11 +57,19 @@ class Configuration:
     def set_string(self, key: str, value: str) -> Configuration:
         """Set a key."""
         self._values[key] = value
+        self._typed.pop(key, None)
+        return self
+
+    def _set_typed(self, key: str, text: str, value: Any) -> Configuration:
+        self.set_string(key, text)
+        self._typed[key] = value
         return self
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """The items of a list, written as in YAML or separated by semicolons."""
+    def parse_list_value(value: str | None) -> list[str]:
+        """The items of a list, written as in YAML or separated by semicolons; of None none."""
+        if value is None:
+            return []
         try:
             return parse_list(value)
         except ValueError as error:
@@ -71,7 +81,7 @@ class Configuration:
 
     def set_integer(self, key: str, value: int) -> Configuration:
         """Set a key to a whole number."""
-        return self.set_string(key, str(value))
+        return self._set_typed(key, str(value), value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
         """The value of a key as a boolean, or the default."""
@@ -79,7 +89,7 @@ class Configuration:
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
         """Set a key to true or false."""
-        return self.set_string(key, _text(value))
+        return self._set_typed(key, _text(value), value)
 
     def get_float(self, key: str, default_value: float) -> float:
         """The value of a key as a float, or the default."""
@@ -87,7 +97,7 @@ class Configuration:
 
     def set_float(self, key: str, value: float) -> Configuration:
         """Set a key to a float."""
-        return self.set_string(key, str(value))
+        return self._set_typed(key, str(value), value)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         """The bytes under a key, or the default."""
@@ -95,7 +105,7 @@ class Configuration:
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
         """Set a key to bytes, kept as base64."""
-        return self.set_string(key, base64.b64encode(value).decode("ascii"))
+        return self._set_typed(key, base64.b64encode(value).decode("ascii"), bytes(value))
 
     def contains_key(self, key: str) -> bool:
         """Whether the key is set."""
@@ -103,6 +113,7 @@ class Configuration:
 
     def remove_config(self, key: str) -> bool:
         """Unset a key; whether it was set."""
+        self._typed.pop(key, None)
         return self._values.pop(key, None) is not None
 
     def key_set(self) -> builtins.set[str]:
@@ -112,12 +123,15 @@ class Configuration:
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
         """Take over all values of another configuration, under keys with this prefix."""
         for key, value in other.to_dict().items():
-            self._values[(prefix or "") + key] = value
+            self.set_string((prefix or "") + key, value)
+        for key, typed in other._typed.items():
+            self._typed[(prefix or "") + key] = typed
         return self
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        """Put all values into a dict."""
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Put all values into a dict, each as what it was set as: `set_integer` as an int."""
         target_dict.update(self._values)
+        target_dict.update(self._typed)
 
     def to_dict(self) -> dict[str, str]:
         """All values by key, in a dict of their own."""
@@ -134,10 +148,15 @@ class Configuration:
     def __repr__(self) -> str:
         return f"Configuration({self._values})"
 
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{key}={value}" for key, value in self._values.items()) + "}"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        # As PyFlink's: it changes with the values.
+        return hash(frozenset(self._values.items()))
 
 
 def _text(value: Any) -> str:

@@ -25,6 +25,16 @@ _CANCELLATION = (
     "the process of one that does not end is ended"
 )
 
+_OPTIONS: tuple[options.Option[Any], ...] = (
+    options.MAX_PARALLELISM,
+    options.OBJECT_REUSE,
+    options.AUTO_WATERMARK_INTERVAL,
+    options.GENERIC_TYPES,
+    options.AUTO_UIDS,
+    options.CANCELLATION_TIMEOUT,
+    options.SNAPSHOT_COMPRESSION,
+)
+
 
 class ExecutionConfig:
     """Reads and sets keys of the configuration that it was made from; it keeps nothing itself."""
@@ -40,7 +50,12 @@ class ExecutionConfig:
 
     def get_parallelism(self) -> int:
         """The parallelism of operators that set none."""
-        return self._configuration.get(options.PARALLELISM)
+        unset: options.Option[int | None] = options.Option(
+            options.PARALLELISM.key, options.PARALLELISM.parse, None
+        )
+        chosen = self._configuration.get(unset)
+        for_tables = self._configuration.get(options.TABLE_PARALLELISM)
+        return chosen or for_tables or options.PARALLELISM.default
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the parallelism of operators that set none."""
@@ -151,17 +166,24 @@ class ExecutionConfig:
         return self
 
     def is_use_snapshot_compression(self) -> bool:
-        """False: what is in a checkpoint is not compressed."""
-        return False
+        """Whether state in checkpoints and savepoints is compressed."""
+        return self._configuration.get(options.SNAPSHOT_COMPRESSION)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """ProgramError for True: what is in a checkpoint is not compressed."""
-        if use_snapshot_compression:
-            raise ProgramError(
-                "checkpoints are not compressed; use a file system that compresses, or take them "
-                "less often"
-            )
-        return self
+        """Compress state in checkpoints and savepoints, or do not."""
+        return self._set(options.SNAPSHOT_COMPRESSION, use_snapshot_compression)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._state() == other._state()
+
+    def __hash__(self) -> int:
+        return hash(self._state())
+
+    def _state(self) -> tuple[Any, ...]:
+        """Everything that this class sets, as it is in force."""
+        parameters = frozenset(self.get_global_job_parameters().items())
+        values = (self._configuration.get(option) for option in _OPTIONS)
+        return (self.get_parallelism(), parameters, *values)
 
     def _set(self, option: options.Option[Any], value: Any) -> ExecutionConfig:
         self._configuration.set(option, value)

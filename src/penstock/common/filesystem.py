@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
+from penstock.common.hdfs_address import webhdfs_uri
 from penstock.errors import ConfigurationError, StorageError
 
 
@@ -272,6 +273,8 @@ def filesystem_for(uri: str) -> tuple[FileSystem, str]:
         scheme, authority, path = parts.scheme, parts.netloc, unquote(parts.path)
     if scheme in _SCHEMES:
         return _SCHEMES[scheme](authority), path.rstrip("/") or "/"
+    if scheme == "hdfs":
+        return filesystem_for(webhdfs_uri(uri))
     # Imported here: most jobs need no other file system than the local one.
     from penstock.common.fsspec_filesystem import known_schemes, open_filesystem
 

@@ -22,13 +22,10 @@ _CONDITIONAL_PUT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 CREATES = _CONDITIONAL_PUT | {"webhdfs"}
 """Where a file can be created only if there is none."""
 
-_HDFS = frozenset({"hdfs", "arrow_hdfs"})
-"""Clients that overwrite whatever is there."""
-
 _PACKAGES = {
     **dict.fromkeys(["s3", "s3a"], "penstock[s3]"),
-    **dict.fromkeys(["gs", "gcs"], "gcsfs"),
-    **dict.fromkeys(["az", "abfs", "abfss"], "adlfs"),
+    **dict.fromkeys(["gs", "gcs"], "penstock[gcs]"),
+    **dict.fromkeys(["az", "abfs", "abfss"], "penstock[azure]"),
     "webhdfs": "penstock[hdfs]",
 }
 
@@ -75,7 +72,7 @@ class FsspecFileSystem:
 
     def create(self, path: str, *parts: bytes) -> bool:
         if self._scheme not in _CONDITIONAL_PUT:
-            others = "webhdfs://" if self._scheme in _HDFS else _listed(_CONDITIONAL_PUT)
+            others = _listed(CREATES)
             raise StorageError(
                 f"cannot create {self._shown(path)}: on {self._scheme}:// a file cannot be created "
                 "on the condition that there is none, so two drivers could overwrite each other; "

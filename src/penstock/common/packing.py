@@ -28,6 +28,8 @@ _BLOCK = 1 << 20
 
 def pack(file: ShippedFile, folder: Path) -> PackedFile:
     """Put what is now in the file, or the folder that it is, under a name of its own."""
+    if file.role is Role.PATH:
+        return PackedFile(file, "", True)
     source = Path(file.check().path)
     is_folder = source.is_dir()
     key = f"penstock-{_digest(source)}{'.tar' if is_folder else '.file'}"
@@ -82,7 +84,8 @@ def installed(job_id: str, files: Sequence[PackedFile], root: Path) -> Iterator[
         return
     # Absolute, because the working directory may change; Spark calls its own folder ".".
     places = {packed: _unpacked(packed, root.resolve()) for packed in files}
-    modules = [str(places[packed]) for packed in files if packed.file.role is Role.PYTHON]
+    importable = (Role.PYTHON, Role.PATH)
+    modules = [str(places[packed]) for packed in files if packed.file.role in importable]
     own = {(job_id, p.file.name): _cached_path(p, places[p]) for p in files if _is_cached(p)}
     before, known = list(sys.path), set(sys.modules)
     sys.path[:0] = modules
@@ -130,6 +133,8 @@ def _archives(files: Sequence[PackedFile], places: dict[PackedFile, Path]) -> It
 def _unpacked(packed: PackedFile, root: Path) -> Path:
     """The folder that holds the file, or what was in it; made once, by whoever is first."""
     source, file = root / packed.key, packed.file
+    if file.role is Role.PATH:
+        return Path(file.path)
     place = root / f"{packed.key}-{file.role.value}{'-x' if file.executable else ''}"
     if place.exists():
         return place

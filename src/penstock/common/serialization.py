@@ -77,19 +77,29 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """One field of a row or tuple, which holds bytes, or None for none."""
+    """One field of a row or tuple, which holds bytes."""
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise ProgramError(f"a field index of {field_index} points nowhere")
+            raise ValueError(f"a field index of {field_index} points nowhere")
         self._field_index = field_index
 
-    def serialize(self, value: Any) -> bytes | None:
-        """The field's bytes."""
-        field = value[self._field_index]
-        if field is None or isinstance(field, bytes):
-            return field
+    def serialize(self, value: Any) -> bytes:
+        """The field's bytes; none of them where the field, or the row, is None."""
+        field = None if value is None else value[self._field_index]
+        if field is None:
+            return b""
+        if isinstance(field, bytes | bytearray):
+            return bytes(field)
         raise _not_a("bytes", field, "RowFieldExtractorSchema", "make the field bytes first")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RowFieldExtractorSchema) and self._field_index == other._field_index
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._field_index)
 
 
 class Encoder(ABC):

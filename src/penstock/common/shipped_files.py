@@ -19,6 +19,8 @@ class Role(enum.Enum):
     """On `sys.path`: a module, a folder or an archive of modules."""
     ARCHIVE = "archive"
     """Unpacked under its name in the working directory."""
+    PATH = "path"
+    """On `sys.path`: a folder that the hosts have. Nothing is sent."""
     CACHED = "cached"
     """Found by name through the RuntimeContext."""
 
@@ -34,6 +36,8 @@ class ShippedFile:
 
     def check(self) -> ShippedFile:
         """Itself; ProgramError if there is nothing to ship."""
+        if self.role is Role.PATH:
+            return self
         if not os.path.exists(self.path):
             raise ProgramError(f"{self.path} is to be shipped with the job and does not exist")
         if self.role is Role.ARCHIVE and not is_archive(self.path):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.checkpoint.settings import CheckpointMode, CheckpointSettings
 from penstock.common import config_options as options
-from penstock.common.settings import RuntimeSettings, StateSettings
+from penstock.common.hdfs_address import webhdfs_uri
+from penstock.common.jars import accept_jars
+from penstock.common.settings import RocksTuning, RuntimeSettings, StateSettings
 from penstock.common.shipped_files import ShippedFile
 from penstock.common.typeinfo import PickledBytesTypeInfo
 from penstock.datastream.program import Program
 from penstock.datastream.python_dependencies import python_files
+from penstock.datastream.streams import FOREVER_MS
 from penstock.errors import ConfigurationError, ProgramError
 from penstock.graph.blueprint import Blueprint
+from penstock.graph.job_graph import Chains
 from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Ports, Timeouts
@@ -42,17 +47,20 @@ def assemble(
     job_id = given_id or uuid.uuid4().hex
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
-    chaining = options.OPERATOR_CHAINING.read(values)
     stream_graph = program.stream_graph()
     _check_declarations(program, stream_graph, values)
-    blueprint = Blueprint(stream_graph, name or DEFAULT_JOB_NAME, chaining)
+    name = name or options.JOB_NAME.read(values) or DEFAULT_JOB_NAME
+    blueprint = Blueprint(stream_graph, name, _chains(values))
+    blueprint = blueprint.overridden(options.PARALLELISM_OVERRIDES.read(values))
+    for jars in (options.JARS, options.CLASSPATHS):
+        accept_jars(jars.key, jars.read(values))
     checkpoints = checkpoint_settings(values)
     files = (*python_files(values), *cached_files)
     ships = files or options.PYTHON_REQUIREMENTS.read(values) is not None
     return Job(
         job_id,
         blueprint.laid_out(),
-        _runtime(values, checkpoints),
+        replace(_runtime(values, checkpoints), group_memory=dict(program.group_memory)),
         checkpoints,
         _store(values, checkpoints, job_id),
         restart_strategy(values, checkpoints.interval_ms is not None),
@@ -63,15 +71,23 @@ def assemble(
             heartbeat=options.HEARTBEAT_TIMEOUT.read(values),
             stop=3 * options.CANCELLATION_TIMEOUT.read(values),
         ),
-        options.RECOVERY_PATH.read(values),
+        _path(options.RECOVERY_PATH, values),
         options.CLAIM_MODE.read(values) == "CLAIM",
-        options.SAVEPOINT_DIRECTORY.read(values),
+        _path(options.SAVEPOINT_DIRECTORY, values),
         options.IGNORE_UNCLAIMED.read(values),
         given_id is not None,
         files,
         options.PYTHON_EXECUTABLE.read(values),
         blueprint,
         Ports(options.DRIVER_PORT.read(values), options.SLOT_PORTS.read(values)),
+    )
+
+
+def _chains(values: Mapping[str, str]) -> Chains:
+    return Chains(
+        options.OPERATOR_CHAINING.read(values) and options.PYTHON_CHAINING.read(values),
+        options.CHAIN_UNLIKE.read(values),
+        options.VERTEX_NUMBERS.read(values),
     )
 
 
@@ -99,18 +115,40 @@ def _check_declarations(program: Program, graph: StreamGraph, values: Mapping[st
 def _store(
     values: Mapping[str, str], checkpoints: CheckpointSettings, job_id: str
 ) -> CheckpointStore | None:
+    directory = _checkpoint_directory(values)
     if checkpoints.interval_ms is None and options.RECOVERY_PATH.read(values) is None:
         return None
     from penstock.checkpoint.store import MEMORY, CheckpointStore
 
-    return CheckpointStore(options.CHECKPOINT_DIRECTORY.read(values) or MEMORY, job_id)
+    return CheckpointStore(directory or MEMORY, job_id)
+
+
+def _path(option: options.Option[str | None], values: Mapping[str, str]) -> str | None:
+    """A path as slots understand it: they do not know where HDFS is."""
+    path = option.read(values)
+    if path is None or not path.startswith("hdfs://"):
+        return path
+    address, hadoop = options.HDFS_ADDRESS.read(values), options.HADOOP_DIRECTORY.read(values)
+    return webhdfs_uri(path, address, hadoop)
+
+
+def _checkpoint_directory(values: Mapping[str, str]) -> str | None:
+    """Where checkpoints go; None: into the memory of the driver."""
+    directory = _path(options.CHECKPOINT_DIRECTORY, values)
+    storage = options.CHECKPOINT_STORAGE.read(values)
+    if storage == "filesystem" and directory is None:
+        raise ConfigurationError(
+            f"{options.CHECKPOINT_STORAGE.key} is filesystem, and there is no directory: set "
+            f"{options.CHECKPOINT_DIRECTORY.key}"
+        )
+    return None if storage == "jobmanager" else directory
 
 
 def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> RuntimeSettings:
     return RuntimeSettings(
         exactly_once=checkpoints.mode is CheckpointMode.EXACTLY_ONCE,
         object_reuse=options.OBJECT_REUSE.read(values),
-        buffer_timeout_ms=options.BUFFER_TIMEOUT.read(values),
+        buffer_timeout_ms=_buffer_timeout_ms(values),
         heartbeat_interval_ms=options.HEARTBEAT_INTERVAL.read(values),
         watermark_interval_ms=options.AUTO_WATERMARK_INTERVAL.read(values),
         fail_on_late_records=options.LATE_RECORDS.read(values) == "fail",
@@ -118,16 +156,25 @@ def _runtime(values: Mapping[str, str], checkpoints: CheckpointSettings) -> Runt
         incremental=options.CHECKPOINT_INCREMENTAL.read(values),
         checkpoint_timeout_ms=checkpoints.timeout_ms,
         changelog_ms=_changelog_ms(values),
+        compresses=options.SNAPSHOT_COMPRESSION.read(values),
+        log_level=options.LOG_LEVEL.read(values),
+        log_levels=options.LOG_LEVELS.read(values),
         job_parameters=options.JOB_PARAMETERS.read(values),
         state=_state(values),
     )
 
 
+def _buffer_timeout_ms(values: Mapping[str, str]) -> int:
+    enabled = options.BUFFER_TIMEOUT_ENABLED.read(values)
+    return options.BUFFER_TIMEOUT.read(values) if enabled else FOREVER_MS
+
+
 def _changelog_ms(values: Mapping[str, str]) -> int | None:
-    options.CHANGELOG_STORAGE.read(values)
-    if not options.CHANGELOG.read(values):
+    storage = options.CHANGELOG_STORAGE.read(values)
+    # In memory, changes wait for the checkpoint that they are part of: that is what deltas do.
+    if not options.CHANGELOG.read(values) or storage == "memory":
         return None
-    if options.CHECKPOINT_DIRECTORY.read(values) is None:
+    if _checkpoint_directory(values) is None:
         raise ConfigurationError(
             f"{options.CHANGELOG.key} needs a directory for checkpoints: set "
             f"{options.CHECKPOINT_DIRECTORY.key}"
@@ -145,13 +192,38 @@ def _state(values: Mapping[str, str]) -> StateSettings:
 
     backend = options.STATE_BACKEND.read(values)
     check_available(backend)
+    directories = options.ROCKSDB_DIRECTORIES.read(values)
+    directories = directories or options.TEMPORARY_DIRECTORIES.read(values)
+    fixed = options.ROCKSDB_FIXED_MEMORY.read(values)
     return StateSettings(
         backend,
-        options.ROCKSDB_DIRECTORY.read(values),
-        options.MANAGED_MEMORY.read(values),
+        directories[0] if directories else None,
+        options.MANAGED_MEMORY.read(values) if fixed is None else fixed,
         options.ROCKSDB_BLOCK_CACHE.read(values),
         options.ROCKSDB_WRITE_BUFFER.read(values),
         options.ROCKSDB_WRITE_BUFFERS.read(values),
         options.ROCKSDB_PREDEFINED_OPTIONS.read(values),
         options.ROCKSDB_FILES_FROM.read(values),
+        local_dirs=directories if len(directories) > 1 else (),
+        buffer_ratio=options.ROCKSDB_BUFFER_RATIO.read(values),
+        manages_memory=options.ROCKSDB_MANAGED.read(values) or fixed is not None,
+        transfer_threads=options.ROCKSDB_TRANSFER_THREADS.read(values),
+        tuning=RocksTuning(
+            options.ROCKSDB_BLOCK_SIZE.read(values),
+            options.ROCKSDB_METADATA_BLOCK_SIZE.read(values),
+            options.ROCKSDB_BLOOM_FILTER.read(values),
+            options.ROCKSDB_BLOOM_BITS.read(values),
+            options.ROCKSDB_PARTITIONED.read(values),
+            options.ROCKSDB_COMPACTION_STYLE.read(values),
+            options.ROCKSDB_DYNAMIC_LEVELS.read(values),
+            options.ROCKSDB_FILE_SIZE.read(values),
+            options.ROCKSDB_LEVEL_SIZE.read(values),
+            options.ROCKSDB_COMPRESSION.read(values),
+            options.ROCKSDB_OPEN_FILES.read(values),
+            options.ROCKSDB_THREADS.read(values),
+            options.ROCKSDB_BUFFERS_TO_MERGE.read(values),
+            options.ROCKSDB_LOG_DIRECTORY.read(values),
+            options.ROCKSDB_LOG_FILES.read(values),
+            options.ROCKSDB_LOG_SIZE.read(values),
+        ),
     )

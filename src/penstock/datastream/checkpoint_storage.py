@@ -34,8 +34,8 @@ class CheckpointStorage(ABC):
 class JobManagerCheckpointStorage(CheckpointStorage):
     """Checkpoints in the memory of the driver: they end with it."""
 
-    DEFAULT_MAX_STATE_SIZE = None
-    """There is no limit but the driver's memory."""
+    DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+    """Flink's limit for one state. Here there is none but the driver's memory."""
 
     def __init__(
         self, checkpoint_path: str | None = None, max_state_size: int | None = None
@@ -45,15 +45,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
                 "checkpoints in the driver's memory have no path; "
                 "for checkpoints in a directory use FileSystemCheckpointStorage"
             )
-        _refuse("max_state_size", max_state_size, self.DEFAULT_MAX_STATE_SIZE)
+        self._max_state_size = max_state_size or self.DEFAULT_MAX_STATE_SIZE
 
     def get_checkpoint_path(self) -> str | None:
         """None: there is no directory."""
         return None
 
-    def get_max_state_size(self) -> int | None:
-        """None: there is no limit but the driver's memory."""
-        return self.DEFAULT_MAX_STATE_SIZE
+    def get_max_state_size(self) -> int:
+        """The size that one state may have in Flink; larger ones are stored as well."""
+        return self._max_state_size
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
@@ -72,10 +72,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             "file_state_size_threshold", file_state_size_threshold, self.MAX_FILE_STATE_THRESHOLD
         )
         _refuse("write_buffer_size", write_buffer_size, 0)
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = _normalized(checkpoint_path)
 
     def get_checkpoint_path(self) -> str | None:
-        """The directory."""
+        """The directory, without a final slash."""
         return self._checkpoint_path
 
     def get_min_file_size_threshold(self) -> int:
@@ -92,6 +92,13 @@ class CustomCheckpointStorage(CheckpointStorage):
 
     __init__ = java_only("CustomCheckpointStorage", "use FileSystemCheckpointStorage")
     get_checkpoint_path = java_only("get_checkpoint_path", "use FileSystemCheckpointStorage")
+
+
+def _normalized(path: str) -> str:
+    """As Flink's paths: a final slash says nothing, except where nothing stands before it."""
+    scheme, mark, rest = path.rpartition("://")
+    authority, slash, below = rest.partition("/")
+    return f"{scheme}{mark}{authority}{slash}{below.rstrip('/')}"
 
 
 def _refuse(name: str, value: int | None, only: int | None) -> None:

@@ -22,6 +22,7 @@ from penstock.errors import ProgramError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from penstock.datastream.program import Program
     from penstock.datastream.program_configuration import ProgramConfiguration
 
 
@@ -29,6 +30,7 @@ class SettingsOfEnvironment:
     """What can be set for all jobs of an environment: each setting is a key of configuration."""
 
     _configuration: ProgramConfiguration
+    _program: Program
 
     def configure(self, configuration: Configuration) -> None:
         """Take over these values."""
@@ -76,9 +78,10 @@ class SettingsOfEnvironment:
         """Whether changes of keyed state are written as they happen, between checkpoints."""
         return self._set(options.CHANGELOG, enabled)
 
-    def is_changelog_state_backend_enabled(self) -> bool:
-        """Whether they are."""
-        return self._configuration.get(options.CHANGELOG)
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Whether they are; None: nothing was said about it, and they are not."""
+        said = options.CHANGELOG.key in self._values()
+        return self._configuration.get(options.CHANGELOG) if said else None
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """How long a buffer may gather while its subtask is busy; -1: until it is full.
@@ -92,6 +95,8 @@ class SettingsOfEnvironment:
     def get_buffer_timeout(self) -> int:
         """How many milliseconds a buffer may gather while its subtask is busy; -1: until full."""
         timeout = self._configuration.get(options.BUFFER_TIMEOUT)
+        if not self._configuration.get(options.BUFFER_TIMEOUT_ENABLED):
+            return -1
         return -1 if timeout == FOREVER_MS else timeout
 
     def disable_operator_chaining(self) -> Self:
@@ -103,11 +108,11 @@ class SettingsOfEnvironment:
         return self._configuration.get(options.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """True: what is fused must have the same parallelism, whatever the largest possible."""
-        return True
+        """Whether operators are fused whose max parallelism differs."""
+        return self._configuration.get(options.CHAIN_UNLIKE)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
-        """Nothing to remember: a group is known by its name, and all slots are alike.
+        """Give the slots of a group the managed memory that it says.
 
         ProgramError for anything but a group; what a group cannot have is refused by its builder.
         """
@@ -116,7 +121,7 @@ class SettingsOfEnvironment:
                 "register_slot_sharing_group() needs a SlotSharingGroup, not a "
                 f"{type(slot_sharing_group).__name__}"
             )
-        group_name(slot_sharing_group)
+        group_name(slot_sharing_group, self._program)
         return self
 
     def enable_checkpointing(

@@ -2,6 +2,21 @@
 
 from penstock.common.java_only import java_only
 from penstock.connectors.function_sink import SinkFunction
+from penstock.datastream.adapters import (
+    FunctionWrapper,
+    InternalIterableAllWindowFunction,
+    InternalIterableProcessAllWindowFunction,
+    InternalIterableProcessWindowFunction,
+    InternalIterableWindowFunction,
+    InternalProcessAllWindowContext,
+    InternalProcessWindowContext,
+    InternalSingleValueAllWindowFunction,
+    InternalSingleValueProcessAllWindowFunction,
+    InternalSingleValueProcessWindowFunction,
+    InternalSingleValueWindowFunction,
+    InternalWindowFunction,
+    ReduceFunctionWrapper,
+)
 from penstock.datastream.async_function_descriptor import AsyncFunctionDescriptor
 from penstock.runtime.async_functions import (
     AsyncFunction,
@@ -29,6 +44,8 @@ from penstock.runtime.functions import (
     ProcessFunction,
     ReduceFunction,
     RuntimeContext,
+    TimeDomain,
+    TimerService,
 )
 from penstock.runtime.two_input_functions import (
     BaseBroadcastProcessFunction,
@@ -50,6 +67,22 @@ from penstock.runtime.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from penstock.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.state.interfaces import (
+    AggregatingState,
+    BroadcastState,
+    ListState,
+    MapState,
+    ReadOnlyBroadcastState,
+    ReducingState,
+    ValueState,
+)
 
 
 class SourceFunction(Function):
@@ -60,6 +93,8 @@ class SourceFunction(Function):
 
 __all__ = [
     "AggregateFunction",
+    "AggregatingState",
+    "AggregatingStateDescriptor",
     "AllWindowFunction",
     "AsyncFunction",
     "AsyncFunctionDescriptor",
@@ -67,6 +102,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "BroadcastState",
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
@@ -80,13 +116,29 @@ __all__ = [
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "FunctionWrapper",
+    "InternalIterableAllWindowFunction",
+    "InternalIterableProcessAllWindowFunction",
+    "InternalIterableProcessWindowFunction",
+    "InternalIterableWindowFunction",
+    "InternalProcessAllWindowContext",
+    "InternalProcessWindowContext",
+    "InternalSingleValueAllWindowFunction",
+    "InternalSingleValueProcessAllWindowFunction",
+    "InternalSingleValueProcessWindowFunction",
+    "InternalSingleValueWindowFunction",
+    "InternalWindowFunction",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ListState",
+    "ListStateDescriptor",
     "MapFunction",
+    "MapState",
+    "MapStateDescriptor",
     "NullByteKeySelector",
     "Partitioner",
     "PassThroughAllWindowFunction",
@@ -94,9 +146,17 @@ __all__ = [
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessWindowFunction",
+    "ReadOnlyBroadcastState",
     "ReduceFunction",
+    "ReduceFunctionWrapper",
+    "ReducingState",
+    "ReducingStateDescriptor",
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "TimeDomain",
+    "TimerService",
+    "ValueState",
+    "ValueStateDescriptor",
     "WindowFunction",
 ]

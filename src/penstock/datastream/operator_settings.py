@@ -11,9 +11,13 @@ from penstock.graph.stream_graph import Chaining
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
 
 class OperatorSettings(ABC):
     """The settings of the operator behind a stream, or of the sink at its end."""
+
+    _env: StreamExecutionEnvironment
 
     def name(self, name: str) -> Self:
         """What the operator is called in plans, metrics and errors."""
@@ -41,7 +45,8 @@ class OperatorSettings(ABC):
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Which operators the operator may share slots with: those of the same group."""
-        return self._set(slot_sharing_group=group_name(slot_sharing_group))
+        name = group_name(slot_sharing_group, self._env._program)
+        return self._set(slot_sharing_group=name)
 
     @abstractmethod
     def _set(self, **changes: Any) -> Self:

@@ -53,6 +53,9 @@ class Program:
     caches: dict[int, CachedRecords] = field(default_factory=dict)
     """The nodes whose records are kept for later jobs."""
 
+    group_memory: dict[str, int] = field(default_factory=dict)
+    """Managed memory of slot sharing groups that have their own, in bytes, by their names."""
+
     def add(self, node: StreamNode, inputs: tuple[Upstream, ...]) -> int:
         self.nodes[node.id] = node
         self.inputs[node.id] = inputs

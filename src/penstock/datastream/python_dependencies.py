@@ -1,7 +1,7 @@
 """What a program needs in its slots besides itself, from its configuration.
 
-`python.files`, `python.archives` and `python.requirements` are lists as Flink writes them; the
-methods of the environment add to them.
+`python.files`, `python.archives`, `python.requirements` and `pipeline.cached-files` are lists as
+Flink writes them; the methods of the environment add to them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ def python_files(values: Mapping[str, str]) -> tuple[ShippedFile, ...]:
         ShippedFile(Role.PYTHON, local_path(path), os.path.basename(path.rstrip("/")))
         for path in options.PYTHON_FILES.read(values)
     ]
+    found += [ShippedFile(Role.PATH, path, path) for path in options.PYTHON_PATH.read(values)]
+    for name, path, executable in options.CACHED_FILES.read(values):
+        found.append(ShippedFile(Role.CACHED, local_path(path), name, executable))
     for entry in options.PYTHON_ARCHIVES.read(values):
         path, _, target = entry.partition("#")
         name = target or os.path.basename(path)

@@ -1,8 +1,9 @@
 """Slot sharing groups as objects, and sizes of memory.
 
-A group is known by its name: operators of one group share slots. Flink lets a group also say what
-resources its slots take. A slot here is a Spark task, and Spark gives all tasks of a session the
-same resources, so what could not be honoured is refused where it is set.
+A group is known by its name: operators of one group share slots. A group may also say what its
+slots take. Managed memory is given to them. Cores and memory of the process are noted, and are no
+bounds: a slot here is a Spark task, and Spark gives all tasks of a session the same. Resources by
+name, such as a GPU, would be missing, so they are refused.
 
 >>> SlotSharingGroup.builder("heavy").build().get_name()
 'heavy'
@@ -12,10 +13,14 @@ same resources, so what could not be honoured is refused where it is set.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.java_only import java_only
 from penstock.errors import ProgramError
+
+if TYPE_CHECKING:
+    from penstock.datastream.program import Program
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
@@ -71,6 +76,9 @@ class SlotSharingGroup:
 
     name: str
     cpu_cores: float | None = field(default=None)
+    task_heap_memory: MemorySize | None = field(default=None)
+    task_off_heap_memory: MemorySize | None = field(default=None)
+    managed_memory: MemorySize | None = field(default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -81,20 +89,20 @@ class SlotSharingGroup:
         return self.name
 
     def get_cpu_cores(self) -> float | None:
-        """1.0 if it was set; None if nothing was said. A slot is one task on one core."""
+        """What was set; None if nothing was said. A slot is one task of Spark's."""
         return self.cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """None: it cannot be set per group."""
-        return None
+        """What was set; it is no bound."""
+        return self.task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """None: it cannot be set per group."""
-        return None
+        """What was set; it is no bound."""
+        return self.task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """None: it cannot be set per group."""
-        return None
+        """The memory that state on RocksDB has in a slot of the group; None: as in all slots."""
+        return self.managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
         """Empty: they cannot be set per group."""
@@ -113,65 +121,68 @@ class SlotSharingGroup:
         """Builds a group. What Spark cannot give to one group alone is a ProgramError."""
 
         def __init__(self, name: str) -> None:
-            self._name = name
-            self._cpu_cores: float | None = None
+            self._group = SlotSharingGroup(name)
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """1, which is what a slot has; anything else is a ProgramError."""
-            if cpu_cores != 1:
-                raise ProgramError(
-                    f"a slot of {cpu_cores} cores cannot be had for one group: a slot is a Spark "
-                    "task; set spark.task.cpus for all slots of the session"
-                )
-            self._cpu_cores = 1.0
-            return self
+            """Noted. How many cores a task has, in all of a session, says spark.task.cpus."""
+            if cpu_cores <= 0:
+                raise ProgramError(f"a slot of {cpu_cores} cores runs nothing")
+            return self._with(cpu_cores=float(cpu_cores))
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """A ProgramError: Spark has no memory per group of tasks."""
-            return self._refuse("task heap memory", "spark.executor.memory")
+            """Noted: a process takes what it needs."""
+            return self._with(task_heap_memory=task_heap_memory)
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """A ProgramError: Spark has no memory per group of tasks."""
-            return self._refuse("task heap memory", "spark.executor.memory")
+            """Noted: a process takes what it needs."""
+            return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(
             self, task_off_heap_memory: MemorySize
         ) -> SlotSharingGroup.Builder:
-            """A ProgramError: Spark has no memory per group of tasks."""
-            return self._refuse("task off-heap memory", "spark.executor.pyspark.memory")
+            """Noted: a process takes what it needs."""
+            return self._with(task_off_heap_memory=task_off_heap_memory)
 
         def set_task_off_heap_memory_mb(
             self, task_off_heap_memory_mb: int
         ) -> SlotSharingGroup.Builder:
-            """A ProgramError: Spark has no memory per group of tasks."""
-            return self._refuse("task off-heap memory", "spark.executor.pyspark.memory")
+            """Noted: a process takes what it needs."""
+            return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """A ProgramError: every slot has the same share of it."""
-            return self._refuse("managed memory", "taskmanager.memory.managed.size")
+            """What state on RocksDB may take in a slot of the group."""
+            return self._with(managed_memory=managed_memory)
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """A ProgramError: every slot has the same share of it."""
-            return self._refuse("managed memory", "taskmanager.memory.managed.size")
+            """What state on RocksDB may take in a slot of the group."""
+            return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
             """A ProgramError: Spark gives its tasks resources per session."""
-            return self._refuse(f"external resource {name!r}", f"spark.task.resource.{name}.amount")
-
-        def _refuse(self, what: str, key: str) -> SlotSharingGroup.Builder:
             raise ProgramError(
-                f"slot sharing group {self._name!r}: {what} cannot be set for one group, because "
-                f"all slots of a session are alike; set {key} for all of them"
+                f"slot sharing group {self._group.name!r}: external resource {name!r} cannot be "
+                "set for one group, because all slots of a session are alike; set "
+                f"spark.task.resource.{name}.amount for all of them"
             )
+
+        def _with(self, **changes: Any) -> SlotSharingGroup.Builder:
+            self._group = replace(self._group, **changes)
+            return self
 
         def build(self) -> SlotSharingGroup:
             """The group."""
-            return SlotSharingGroup(self._name, self._cpu_cores)
+            return self._group
 
 
-def group_name(slot_sharing_group: str | SlotSharingGroup) -> str:
-    """The name of a group that was given by name or as an object."""
+def group_name(slot_sharing_group: str | SlotSharingGroup, program: Program) -> str:
+    """The name of a group that was given by name or as an object.
+
+    What the object says of memory is noted in the program.
+    """
     if isinstance(slot_sharing_group, SlotSharingGroup):
+        if slot_sharing_group.managed_memory is not None:
+            managed = slot_sharing_group.managed_memory.get_bytes()
+            program.group_memory[slot_sharing_group.name] = managed
         return slot_sharing_group.name
     if not isinstance(slot_sharing_group, str) or not slot_sharing_group:
         raise ProgramError(

@@ -60,6 +60,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._incremental = enable_incremental_checkpointing
         self._paths: list[str] = []
         self._predefined: PredefinedOptions | None = None
+        self._threads: int | None = None
 
     def configuration(self) -> dict[str, str]:
         """The backend's name, and what was set here."""
@@ -67,18 +68,15 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         if self._incremental is not None:
             values[options.CHECKPOINT_INCREMENTAL.key] = str(self._incremental).lower()
         if self._paths:
-            values[options.ROCKSDB_DIRECTORY.key] = self._paths[0]
+            values[options.ROCKSDB_DIRECTORIES.key] = ",".join(self._paths)
         if self._predefined is not None:
             values[options.ROCKSDB_PREDEFINED_OPTIONS.key] = self._predefined.name
+        if self._threads is not None:
+            values[options.ROCKSDB_TRANSFER_THREADS.key] = str(self._threads)
         return values
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Where RocksDB keeps its files while a job runs: one directory."""
-        if len(paths) > 1:
-            raise ProgramError(
-                f"set_db_storage_paths: {len(paths)} directories were given; RocksDB's files are "
-                "in one, so give the one on the fastest disk"
-            )
+        """Where RocksDB keeps its files while a job runs; databases are spread over several."""
         self._paths = list(paths)
 
     def get_db_storage_paths(self) -> list[str]:
@@ -102,15 +100,16 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     get_options = java_only("get_options", "use the keys state.backend.rocksdb.*")
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Refused: an operator's state is stored by one thread."""
-        raise ProgramError(
-            "set_number_of_transfer_threads means nothing here: leave it out; an operator's "
-            "state is stored by one thread"
-        )
+        """How many files of a database are stored at a time, for a checkpoint."""
+        if number_of_transfering_threads < 1:
+            raise ProgramError(
+                f"{number_of_transfering_threads} threads store nothing: give at least 1"
+            )
+        self._threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        """One."""
-        return 1
+        """How many files of a database are stored at a time."""
+        return self._threads or options.ROCKSDB_TRANSFER_THREADS.default
 
 
 class CustomStateBackend(StateBackend):

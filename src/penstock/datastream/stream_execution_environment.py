@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from penstock.common import config_options as options
 from penstock.common.config_layers import Setting, values_of
 from penstock.common.configuration import Configuration
+from penstock.common.flink_keys import say_meaningless
+from penstock.common.jars import accept_jars
 from penstock.common.java_only import java_only
 from penstock.common.job_client import JobClient, JobExecutionResult
 from penstock.common.typeinfo import TypeInformation, Types
@@ -85,9 +87,15 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
         setting = Setting(str(parallelism), "set_default_local_parallelism()")
         StreamExecutionEnvironment._local_defaults = {options.PARALLELISM.key: setting}
 
-    add_jars = java_only("add_jars", "connectors are Python packages; remove the call")
     create_input = java_only("create_input", "use from_source() with a FileSource")
-    add_classpaths = java_only("add_classpaths", "connectors are Python packages; remove the call")
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Nothing is needed for connectors that are built in; JavaOnlyError for other JARs."""
+        accept_jars("add_jars()", jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Nothing is needed for connectors that are built in; JavaOnlyError for other JARs."""
+        accept_jars("add_classpaths()", classpaths)
 
     # --- sources ------------------------------------------------------------------------------
 
@@ -210,6 +218,7 @@ class StreamExecutionEnvironment(FilesOfEnvironment, SettingsOfEnvironment):
     ) -> tuple[RunningJob, ClientResults]:
         asked = invocation.current()
         job = self._assemble(job_name, asked.take_job_id())
+        say_meaningless(self._values())
         if asked.preview is not None:
             asked.preview(job, self._configuration.settings())
         job = replace(job, files=(*job.files, *required_packages(self._values())))

@@ -8,13 +8,15 @@ so state finds its way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from penstock.errors import InvalidParallelismError, ProgramError
+from penstock.errors import ConfigurationError, InvalidParallelismError, ProgramError
 from penstock.graph.execution_graph import ExecutionGraph, build_execution_graph
-from penstock.graph.job_graph import build_job_graph
+from penstock.graph.job_graph import CHAINED, Chains, build_job_graph
 from penstock.graph.stream_graph import (
     StreamGraph,
+    StreamNode,
     check_edge,
     check_parallelism,
     implied_partitioning,
@@ -23,15 +25,15 @@ from penstock.graph.stream_graph import (
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A checked program with its name, and whether its operators are chained."""
+    """A checked program with its name, and how its operators are chained."""
 
     program: StreamGraph
     name: str
-    chaining: bool = True
+    chains: Chains = CHAINED
 
     def laid_out(self) -> ExecutionGraph:
         """As its author wrote it."""
-        return build_execution_graph(build_job_graph(self.program, self.name, self.chaining))
+        return build_execution_graph(build_job_graph(self.program, self.name, self.chains))
 
     def at(self, parallelism: int) -> Blueprint:
         """With another parallelism of the job.
@@ -49,6 +51,39 @@ class Blueprint:
                 "every operator has a parallelism of its own, which set_parallelism() gave it or "
                 "its source allows: there is none to change"
             )
+        return self._with(nodes)
+
+    def overridden(self, parallelisms: Mapping[str, int]) -> Blueprint:
+        """With other parallelisms of vertices, by the uid of the first operator of each.
+
+        ConfigurationError if there is no such vertex, InvalidParallelismError if an operator
+        cannot have the parallelism.
+        """
+        if not parallelisms:
+            return self
+        vertices = {vertex.uid: vertex for vertex in self.laid_out().job.vertices}
+        unknown = sorted(set(parallelisms) - set(vertices))
+        if unknown:
+            raise ConfigurationError(
+                f"pipeline.jobvertex-parallelism-overrides: no vertex begins with an operator of "
+                f"uid {unknown[0]!r}; there are {', '.join(sorted(vertices))}"
+            )
+        chosen = {
+            node.id: parallelisms[uid]
+            for uid, vertex in vertices.items()
+            if uid in parallelisms
+            for node in vertex.nodes
+        }
+        return self._with(
+            tuple(
+                replace(node, parallelism=chosen[node.id], own_parallelism=True)
+                if node.id in chosen
+                else node
+                for node in self.program.nodes
+            )
+        )
+
+    def _with(self, nodes: tuple[StreamNode, ...]) -> Blueprint:
         for node in nodes:
             check_parallelism(node)
         by_id = {node.id: node for node in nodes}

@@ -32,6 +32,8 @@ class JobVertex:
     chained: tuple[ChainEdge, ...]
     timed: bool = False
     """Whether its input records come with their timestamps."""
+    numbered: bool = False
+    """Whether its number is part of its name."""
 
     @property
     def head(self) -> StreamNode:
@@ -43,7 +45,8 @@ class JobVertex:
 
     @property
     def name(self) -> str:
-        return " -> ".join(node.name for node in self.nodes)
+        number = f"[vertex-{self.id}]" if self.numbered else ""
+        return number + " -> ".join(node.name for node in self.nodes)
 
     @property
     def parallelism(self) -> int:
@@ -104,10 +107,24 @@ class JobGraph:
         return "\n".join(lines)
 
 
-def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> JobGraph:
+@dataclass(frozen=True)
+class Chains:
+    """Which operators are fused, and what vertices are called."""
+
+    enabled: bool = True
+    unlike: bool = True
+    """Whether operators are fused whose max parallelism differs."""
+    numbered: bool = False
+    """Whether the number of a vertex is part of its name."""
+
+
+CHAINED = Chains()
+
+
+def build_job_graph(graph: StreamGraph, name: str, chains: Chains = CHAINED) -> JobGraph:
     """Fuse what can be fused."""
     check_timestamps(graph)
-    fusing = _fusing(graph) if chaining else frozenset()
+    fusing = _fusing(graph, chains.unlike) if chains.enabled else frozenset()
     timed = timed_nodes(graph)
     head_of: dict[int, int] = {}
     members: dict[int, list[StreamNode]] = {}
@@ -121,7 +138,13 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
             chained.setdefault(head, []).append(ChainEdge(fused.source, node.id, fused.tag))
     index = {head: position for position, head in enumerate(members)}
     vertices = tuple(
-        JobVertex(index[head], tuple(nodes), tuple(chained.get(head, ())), head in timed)
+        JobVertex(
+            index[head],
+            tuple(nodes),
+            tuple(chained.get(head, ())),
+            head in timed,
+            chains.numbered,
+        )
         for head, nodes in members.items()
     )
     exchanges = (edge for edge in graph.edges if edge.target not in fusing)
@@ -141,12 +164,12 @@ def build_job_graph(graph: StreamGraph, name: str, chaining: bool = True) -> Job
     return JobGraph(name, vertices, edges)
 
 
-def _fusing(graph: StreamGraph) -> frozenset[int]:
+def _fusing(graph: StreamGraph, unlike: bool) -> frozenset[int]:
     """The nodes that are in one chain with the node that feeds them."""
     fusing: set[int] = set()
     for node in graph.nodes:
         inputs = graph.inputs(node.id)
-        if len(inputs) != 1 or not _fuses(graph, inputs[0]):
+        if len(inputs) != 1 or not _fuses(graph, inputs[0], unlike):
             continue
         begins = strategy_of(node.operator) is not None
         if not begins or may_begin_below(graph, inputs[0], frozenset(fusing)):
@@ -154,11 +177,12 @@ def _fusing(graph: StreamGraph) -> frozenset[int]:
     return frozenset(fusing)
 
 
-def _fuses(graph: StreamGraph, edge: StreamEdge) -> bool:
+def _fuses(graph: StreamGraph, edge: StreamEdge, unlike: bool) -> bool:
     upper, lower = graph.node(edge.source), graph.node(edge.target)
     return (
         isinstance(edge.partitioning, ForwardPartitioning)
         and upper.parallelism == lower.parallelism
+        and (unlike or upper.max_parallelism == lower.max_parallelism)
         and upper.slot_sharing_group == lower.slot_sharing_group
         and upper.chaining is not Chaining.NEVER
         and lower.chaining is Chaining.ALWAYS

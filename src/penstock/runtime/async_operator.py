@@ -106,7 +106,7 @@ class RuntimeAsync(RuntimeFunction):
         try:
             return await asyncio.wait_for(self._tries(value), self._spec.timeout_ms / 1000)
         except asyncio.TimeoutError:
-            return function.timeout(value)
+            return _checked(function.timeout(value), "timeout()")
 
     async def _tries(self, value: Any) -> Any:
         function, retry = self._spec.function, self._spec.retry
@@ -142,12 +142,12 @@ class RuntimeAsync(RuntimeFunction):
         super().close()
 
 
-def _checked(result: Any) -> Any:
-    if isinstance(result, list | tuple):
+def _checked(result: Any, called: str = "async_invoke()") -> Any:
+    if isinstance(result, list | tuple | CallFailed):
         return result
     return CallFailed(
         ResultShapeError(
-            f"async_invoke() returned a {type(result).__name__} where a list is expected; wrap "
+            f"{called} returned a {type(result).__name__} where a list is expected; wrap "
             "it in a list to emit it as one record"
         )
     )

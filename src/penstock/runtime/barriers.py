@@ -56,6 +56,7 @@ class Barriers:
             parts.edges,
             parts.checkpoint,
             parts.changelog_ms,
+            parts.compresses,
         )
         self.requested: Trigger | None = None
         """A checkpoint that was triggered, and that nothing was done for yet."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.channel_state import OwnBatch
@@ -95,6 +96,8 @@ class SlotBuilder:
         self._built = BuiltSlot([], {}, {}, {}, {}, Helpers())
         self._operators: dict[tuple[SubtaskId, int], RuntimeOperator] = {}
         self._own: dict[SubtaskId, OwnBatch | None] = {}
+        self._databases = itertools.count(slot)
+        """Where the next database of this slot goes, if there are several disks."""
         self._holders: defaultdict[SubtaskId, list[Subtask]] = defaultdict(list)
         """Each holds its subtask as soon as there is one: readers and writers are made before."""
 
@@ -214,6 +217,7 @@ class SlotBuilder:
             self._deploy.settings.watermark_interval_ms,
             self._deploy.checkpoint,
             self._changelog_ms(),
+            self._deploy.settings.compresses,
             edge_names(self._graph.job),
             self._own.get(subtask),
         )
@@ -346,7 +350,11 @@ class SlotBuilder:
         subtasks = self._graph.subtasks_of_slot(self._slot)
         chains = [self._graph.job.vertex(subtask.vertex).nodes for subtask in subtasks]
         keyed = sum(node.operator.keyed for chain in chains for node in chain)
-        return self._deploy.settings.state.shared_by(keyed)
+        settings = self._deploy.settings
+        group = chains[0][0].slot_sharing_group
+        managed = settings.group_memory.get(group, settings.state.managed)
+        state = replace(settings.state, managed=managed)
+        return state.shared_by(keyed).placed(next(self._databases))
 
     def _changelog_ms(self) -> int | None:
         settings = self._chain_settings()

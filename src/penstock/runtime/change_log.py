@@ -36,6 +36,7 @@ class ChangeLog:
         io: IoExecutor,
         epoch: Callable[[], int],
         name: Callable[[int], SegmentName],
+        compress: bool = False,
     ) -> None:
         """`epoch` is the checkpoint to come, `name` names what is written for one."""
         self._operator = operator
@@ -43,6 +44,7 @@ class ChangeLog:
         self._io = io
         self._epoch = epoch
         self._name = name
+        self._compress = compress
         self._pieces = 0
         self._under_way = False
 
@@ -87,4 +89,4 @@ class ChangeLog:
             operator.state.confirm(mark)
 
         self._under_way = True
-        self._io.submit(lambda: cut.store(self._store, name), done)
+        self._io.submit(lambda: cut.store(self._store, name, None, self._compress), done)

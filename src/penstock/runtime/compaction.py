@@ -41,12 +41,14 @@ class Compaction:
         io: IoExecutor,
         groups: range,
         origin: Origin,
+        compress: bool = False,
     ) -> None:
         self._chain = chain
         self._store = store
         self._io = io
         self._groups = groups
         self._origin = origin
+        self._compress = compress
 
     def start(self, name: str, ships_files: bool = False) -> None:
         """Begin if there is something to merge; the result is stored as `name`."""
@@ -95,4 +97,5 @@ class Compaction:
         return Merge(((b for part in parts for b in part.blocks(span)) for span in spans), how)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
-        return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)
+        blocks = list(merge.blocks())
+        return write_segment(self._store, name, blocks, self._groups, self._origin, self._compress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
@@ -52,14 +53,18 @@ class OperatorCut:
     prepare: Callable[[], list[Plain]] | None = None
 
     def store(
-        self, store: SegmentStore | None, name: SegmentName, copies: SegmentStore | None = None
+        self,
+        store: SegmentStore | None,
+        name: SegmentName,
+        copies: SegmentStore | None = None,
+        compress: bool = False,
     ) -> StoredCut:
-        """Make it durable and release what it holds; called once, off the loop.
+        """Make it durable, compressed or not, and release what it holds; once, off the loop.
 
         With `copies`, all of the state is stored there too: for any backend, upon nothing.
         """
         try:
-            return self._store(store, name, copies)
+            return self._store(store, name, copies, compress)
         finally:
             self.discard()
 
@@ -69,14 +74,21 @@ class OperatorCut:
             self.files.discard()
 
     def _store(
-        self, store: SegmentStore | None, name: SegmentName, copies: SegmentStore | None
+        self,
+        store: SegmentStore | None,
+        name: SegmentName,
+        copies: SegmentStore | None,
+        compress: bool,
     ) -> StoredCut:
         keyed = self._gone_through(self.blocks)
         segments, size = self.base, 0
         known = {handle.path for handle in self.stored_files.values()}
         # A job without checkpoints has copies alone.
         copied_only = store is None and copies is not None
-        for handle in () if copied_only else self._written(store, name, keyed, self.origin):
+        written: Iterable[SegmentHandle] = ()
+        if not copied_only:
+            written = self._written(store, name, keyed, self.origin, compress)
+        for handle in written:
             handles: tuple[SegmentHandle, ...] = (handle,)
             if self.files is not None and handle.first_group >= 0:
                 assert store is not None, "a database is linked for checkpoints only"
@@ -87,7 +99,7 @@ class OperatorCut:
         if copies is not None:
             whole = keyed if self.whole is None else self._gone_through(self.whole)
             origin = replace(self.origin, backend="") if self.origin is not None else None
-            copied = tuple(self._written(copies, name, whole, origin))
+            copied = tuple(self._written(copies, name, whole, origin, compress))
             size += sum(handle.size for handle in copied)
         committables = self.committables()
         return StoredCut(
@@ -108,6 +120,7 @@ class OperatorCut:
         name: SegmentName,
         keyed: list[GroupBlock],
         origin: Origin | None,
+        compress: bool,
     ) -> Iterator[SegmentHandle]:
         """Store keyed state and operator state, each if there is any."""
         parts = [(name, keyed, self.groups)]
@@ -117,23 +130,28 @@ class OperatorCut:
         for part_name, blocks, groups in parts:
             if blocks:
                 assert store is not None, "state is cut for checkpoints only, and those have one"
-                yield write_segment(store, str(part_name), blocks, groups, origin)
+                yield write_segment(store, str(part_name), blocks, groups, origin, compress)
 
     def _with_files(
         self, store: SegmentStore, described: SegmentHandle, name: SegmentName, files: LinkedFiles
     ) -> tuple[SegmentHandle, ...]:
         """A database: the segment that describes it, and its files, the new ones stored."""
         database = str(name)
-        handles = [replace(described, database=database, entries_size=files.entries_size)]
-        for file in files.names:
+        first = replace(described, database=database, entries_size=files.entries_size)
+
+        def stored(file: str) -> SegmentHandle:
             handle = self.stored_files.get(file) if file.endswith(LASTING) else None
             if handle is None:
                 data = files.read(file)
                 path = store.write_segment(str(name.file(file)), data)
                 states = files.spans.get(file, described.states)
                 handle = SegmentHandle.of(path, data, self.groups, states)
-            handles.append(replace(handle, database=database, file=file))
-        return tuple(handles)
+            return replace(handle, database=database, file=file)
+
+        if files.threads == 1:
+            return (first, *map(stored, files.names))
+        with ThreadPoolExecutor(files.threads, thread_name_prefix="penstock-transfer") as threads:
+            return (first, *threads.map(stored, files.names))
 
     def committables(self) -> tuple[Plain, ...]:
         """Finish what a sink prepared. Failing here fails the attempt: its output would be lost."""

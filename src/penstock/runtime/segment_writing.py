@@ -17,9 +17,10 @@ def write_segment(
     blocks: Sequence[GroupBlock],
     groups: range,
     origin: Origin | None,
+    compress: bool = False,
 ) -> SegmentHandle:
-    """Store `blocks` as the segment `name`; slow."""
-    parts = segment_parts(blocks, origin)
+    """Store `blocks` as the segment `name`, compressed or not; slow."""
+    parts = segment_parts(blocks, origin, compress)
     states = [(block.state, block.kind) for block in blocks]
     if sum(map(len, parts)) <= PIECE:
         return SegmentHandle.of(store.write_segment(name, *parts), parts, groups, states)

@@ -18,6 +18,7 @@ from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
 from penstock.runtime.collector import Collector
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
+from penstock.runtime.slot_logging import SlotLogging
 from penstock.runtime.step_watch import StepWatch, StepWatcher
 
 _LONGEST_SLEEP_MS = 1000
@@ -48,6 +49,7 @@ class SlotProcess:
         self._control = ControlClient(
             payload.control_address, (payload.launch, slot), keys, self._wakeup
         )
+        self._logging = SlotLogging()
         self._payload = payload
         self._host_name = host
         self._transport: ZmqTransport | None = None
@@ -83,6 +85,7 @@ class SlotProcess:
                 if not self._host.turn():
                     self._sleep()
         finally:
+            self._logging.undo()
             self._collector.close()
             self._watcher.close()
             self._control.close()
@@ -94,6 +97,7 @@ class SlotProcess:
         if isinstance(message, Prepare):
             self._collector.attempt_ended()
         if isinstance(message, Deploy):
+            self._logging.set(message.settings.log_level, message.settings.log_levels)
             with self._collector.quiet():
                 self._host.handle(message)
         else:

@@ -61,11 +61,14 @@ class Snapshots:
         edges: Mapping[int, str],
         restored: int = 0,
         changelog_ms: int | None = None,
+        compresses: bool = False,
     ) -> None:
         """`restored` is the checkpoint that the attempt goes on from.
 
-        With `changelog_ms`, what changes is written between checkpoints, that often.
+        With `changelog_ms`, what changes is written between checkpoints, that often. State is
+        compressed or not.
         """
+        self._compresses = compresses
         self._edges = edges
         self._gathering: dict[int, _Gathering] = {}
         self._subtask = subtask
@@ -93,6 +96,7 @@ class Snapshots:
             self._environment.io,
             lambda: self.epoch,
             lambda checkpoint: self._name(checkpoint, uid),
+            self._compresses,
         )
 
     def log_changes(self, now_ms: int) -> None:
@@ -225,7 +229,8 @@ class Snapshots:
         """Make the cuts durable; those of a job without checkpoints only as copies."""
         store = self._store
         stored = {
-            cut.uid: cut.store(store, self._name(checkpoint, cut.uid), copies) for cut in cuts
+            cut.uid: cut.store(store, self._name(checkpoint, cut.uid), copies, self._compresses)
+            for cut in cuts
         }
         return _Stored(
             {uid: cut.snapshot for uid, cut in stored.items()},
@@ -269,7 +274,9 @@ class Snapshots:
     def _compact(self, operator: RuntimeKeyedFunction, checkpoint: int) -> None:
         assert self._store is not None, "what is confirmed was stored"
         chain, io = operator.chain, self._environment.io
-        compaction = Compaction(chain, self._store, io, operator.groups, operator.origin)
+        compaction = Compaction(
+            chain, self._store, io, operator.groups, operator.origin, self._compresses
+        )
         name = self._name(checkpoint, operator.node.uid).merged()
         compaction.start(str(name), operator.state.ships_files())
 

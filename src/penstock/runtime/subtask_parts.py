@@ -41,6 +41,8 @@ class SubtaskParts:
     """The checkpoint that the attempt goes on from; 0 at a first start."""
     changelog_ms: int | None = None
     """How often changes of state are written between checkpoints; None: they are not."""
+    compresses: bool = False
+    """Whether state in checkpoints is compressed."""
     edges: Mapping[int, str] = field(default_factory=dict)
     """The names of the job's edges, by which channel state is found again."""
     own_batch: OwnBatch | None = None

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import SparkLaunchError
 from penstock.spark.java import ensure_java
 from penstock.spark.platforms import say_where_it_was_tried
+from penstock.spark.quiet_loggers import quiet_loggers
 from penstock.spark.settings import default_master, is_local, session_settings
 from penstock.spark.started_with import started_with
 
@@ -43,6 +44,7 @@ def session_for(master: str | None, app_name: str, spark_conf: Mapping[str, str]
     to it, and a `master` that is not its own is an error, as is dynamic allocation.
     """
     say_where_it_was_tried()
+    quiet_loggers()
     on_interrupt = signal.getsignal(signal.SIGINT)
     session = _active_session()
     if session is None:

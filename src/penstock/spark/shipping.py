@@ -47,7 +47,7 @@ def ship_files(context: SparkContext, files: Iterable[ShippedFile]) -> tuple[Pac
         folder = _folder_of(context)
         packed = tuple(pack(file, folder) for file in files)
         served = _served.setdefault(context, set())
-        for key in {one.key for one in packed} - served:
+        for key in {one.key for one in packed if one.key} - served:
             context.addFile(str(folder / key))
             served.add(key)
     return packed

@@ -36,6 +36,8 @@ class LinkedFiles:
     """(name, kind) of the states with entries in a file, by the file's name."""
     entries_size: int
     """The bytes of all entries in them, which are compressed."""
+    threads: int = 1
+    """How many of them are stored at a time."""
 
     def read(self, name: str) -> bytes:
         try:

@@ -17,9 +17,8 @@ from typing import Any
 from penstock.common.settings import StateSettings
 from penstock.errors import ConfigurationError, PenstockError, StorageError
 from penstock.state.rocks_folders import OwnedFolder
+from penstock.state.rocks_options import rocks_options
 
-_SMALLEST_BUFFER = 64 << 10
-_BLOOM_BITS = 10
 _CHUNK = 256
 
 
@@ -122,23 +121,11 @@ class RocksDatabase:
         return self._db
 
     def _open(self, unpack: Callable[[str], None] | None = None) -> Any:
-        from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteOptions
+        from rocksdict import Rdict, WriteOptions
 
-        settings = self._settings
-        tables = BlockBasedOptions()
-        tables.set_block_cache(Cache(settings.block_cache()))
-        tables.set_bloom_filter(_BLOOM_BITS, False)
-        tables.set_cache_index_and_filter_blocks(True)
-        self._options = options = Options(raw_mode=True)
-        options.create_if_missing(True)
-        options.set_block_based_table_factory(tables)
-        options.set_write_buffer_size(max(settings.write_buffer(), _SMALLEST_BUFFER))
-        options.set_max_write_buffer_number(settings.write_buffers)
-        _tune(options, settings)
-        options.set_disable_auto_compactions(not settings.merges_files)
-        options.enable_statistics()
+        self._options = options = rocks_options(self._settings)
         try:
-            folder = OwnedFolder(settings.local_dir)
+            folder = OwnedFolder(self._settings.local_dir)
         except OSError as error:
             raise ConfigurationError(
                 f"state.backend.rocksdb.localdir: cannot make a directory: {error}"
@@ -211,23 +198,6 @@ def _discard(db: Any, folder: OwnedFolder) -> None:
     with contextlib.suppress(Exception):
         db.close()
     folder.remove()
-
-
-def _tune(options: Any, settings: StateSettings) -> None:
-    """Fit RocksDB to the kind of disk that it works on, as Flink's predefined options do."""
-    kind = settings.predefined_options
-    if kind == "DEFAULT":
-        return
-    options.increase_parallelism(4)
-    # Keeping all files open saves looking their index up again.
-    options.set_max_open_files(-1)
-    if kind.startswith("SPINNING_DISK"):
-        options.set_compaction_readahead_size(4 << 20)
-        options.set_level_compaction_dynamic_level_bytes(True)
-    if kind == "SPINNING_DISK_OPTIMIZED_HIGH_MEM":
-        options.set_target_file_size_base(256 << 20)
-        options.set_max_bytes_for_level_base(1 << 30)
-        options.set_min_write_buffer_number_to_merge(min(3, settings.write_buffers))
 
 
 class View:

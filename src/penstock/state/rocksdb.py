@@ -127,7 +127,8 @@ class RocksDBBackend:
             for name, (first, last) in self.database.spans().items()
         }
         names = sorted(os.listdir(folder))
-        return LinkedFiles(folder, names, spans, self.database.entries_size())
+        threads = self._settings.transfer_threads
+        return LinkedFiles(folder, names, spans, self.database.entries_size(), threads)
 
     def _changes(self, name: str, view: View) -> list[Callable[[], Iterable[GroupBlock]]]:
         table, entries = self._tables[name]

@@ -8,13 +8,15 @@ its values are in the compact binary form or pickled. State that belongs to a su
 lies in segments of its own.
 
 Layout: magic, version, length of the index, index (JSON), then the blocks' bytes one after
-another. The checksum stands in the segment's handle, which is part of the checkpoint's metadata.
+another, each compressed where the version says so. The checksum stands in the segment's handle,
+which is part of the checkpoint's metadata.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,9 @@ from penstock.state.schema import PICKLED, Schema, needs_pickle, schema_of
 _HEADER = struct.Struct("<4sHI")
 _MAGIC = b"PSEG"
 _VERSION = 2
+_COMPRESSED = 3
+"""The version of segments whose blocks are compressed."""
+_QUICKLY = 1
 _RUN = 1 << 24
 """About so many bytes are read at once at most."""
 
@@ -74,20 +79,24 @@ def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -
     return b"".join(segment_parts(blocks, origin))
 
 
-def segment_parts(blocks: Iterable[GroupBlock], origin: Origin | None = None) -> list[bytes]:
-    """The same in parts, which are written one after another."""
+def segment_parts(
+    blocks: Iterable[GroupBlock], origin: Origin | None = None, compress: bool = False
+) -> list[bytes]:
+    """The same in parts, which are written one after another; each block compressed or not."""
     states = _States()
     index: list[list[int]] = []
     payloads: list[bytes] = []
     offset = 0
     for block in blocks:
-        size = block.size
+        parts = [zlib.compress(block.payload, _QUICKLY)] if compress else block.parts
+        size = sum(map(len, parts))
         index.append([states.number(block), block.group, offset, size])
-        payloads.extend(block.parts)
+        payloads.extend(parts)
         offset += size
     content = {"origin": vars(origin or Origin()), "states": states.listed, "blocks": index}
     head = json.dumps(content, separators=(",", ":")).encode()
-    return [_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *payloads]
+    version = _COMPRESSED if compress else _VERSION
+    return [_HEADER.pack(_MAGIC, version, len(head)), head, *payloads]
 
 
 class _States:
@@ -120,11 +129,11 @@ def _describe(block: GroupBlock) -> dict[str, Any]:
 def decode_segment(data: bytes, groups: range) -> Iterator[GroupBlock]:
     """The blocks of a verified segment that lie in `groups` or in none."""
     index, start = _index(data)
-    states = index["states"]
+    states, unpacked = index["states"], _unpacked(_is_compressed(data))
     for number, group, offset, length in index["blocks"]:
         if group in groups or group < 0:
             state, begin = states[number], start + offset
-            payload = data[begin : begin + length]
+            payload = unpacked(data[begin : begin + length])
             yield GroupBlock(state["name"], state["kind"], group, [payload], state["schema"])
 
 
@@ -143,6 +152,7 @@ class BlockPlace:
     schema: Schema
     start: int
     size: int
+    compressed: bool = False
 
 
 def read_index(read_part: Callable[[int, int], bytes]) -> tuple[Origin, list[BlockPlace]]:
@@ -159,7 +169,7 @@ def read_index(read_part: Callable[[int, int], bytes]) -> tuple[Origin, list[Blo
     for number, group, offset, length in index["blocks"]:
         state = states[number]
         what = (state["name"], state["kind"], group, state["schema"])
-        places.append(BlockPlace(*what, start + offset, length))
+        places.append(BlockPlace(*what, start + offset, length, _is_compressed(head)))
     return Origin(**index["origin"]), places
 
 
@@ -173,6 +183,7 @@ def read_blocks(
         data = read_part(begin, run[-1].start + run[-1].size - begin)
         for place in run:
             payload = data[place.start - begin : place.start - begin + place.size]
+            payload = _unpacked(place.compressed)(payload)
             yield GroupBlock(place.state, place.kind, place.group, [payload], place.schema)
 
 
@@ -198,8 +209,16 @@ def _index(data: bytes) -> tuple[dict[str, Any], int]:
     try:
         magic, version, head_length = _HEADER.unpack_from(data)
         start = _HEADER.size + head_length
-        if magic != _MAGIC or version != _VERSION:
-            raise CorruptCheckpointError(f"not a segment of version {_VERSION}")
+        if magic != _MAGIC or version not in (_VERSION, _COMPRESSED):
+            raise CorruptCheckpointError(f"not a segment of version {_VERSION} or {_COMPRESSED}")
         return json.loads(data[_HEADER.size : start]), start
     except (struct.error, ValueError) as error:
         raise CorruptCheckpointError("a segment is cut short or not a segment") from error
+
+
+def _is_compressed(head: bytes) -> bool:
+    return bool(_HEADER.unpack_from(head)[1] == _COMPRESSED)
+
+
+def _unpacked(compressed: bool) -> Callable[[bytes], bytes]:
+    return zlib.decompress if compressed else bytes

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.graph.execution_graph import build_execution_graph
-from penstock.graph.job_graph import build_job_graph
+from penstock.graph.job_graph import Chains, build_job_graph
 from penstock.graph.partitioning import BroadcastPartitioning, ForwardPartitioning
 from penstock.jobmanager.job import Job
 from penstock.testing.event_programs import EVENTS
@@ -50,7 +50,7 @@ class RescaleScenario(TakeoverScenario):
             if group not in fixed:
                 program.change(node.id, parallelism=chosen[group])
         self.layouts.append(self._parallelisms())
-        graph = build_job_graph(program.stream_graph(), self.job.name, rng.random() < 0.7)
+        graph = build_job_graph(program.stream_graph(), self.job.name, Chains(rng.random() < 0.7))
         return replace(self.job, graph=build_execution_graph(graph))
 
     def _parallelisms(self) -> dict[int, int]:

@@ -3,7 +3,18 @@
 It needs the package confluent-kafka: ``pip install 'penstock[kafka]'``.
 """
 
+from penstock.common import (
+    DeserializationSchema,
+    Row,
+    SerializationSchema,
+    TypeInformation,
+    Types,
+)
+from penstock.common import typeinfo as typeinfo
+from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.kafka.records import ConsumerRecord, JsonSchema
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Source
 from penstock.datastream.connectors.kafka.older import (
     FlinkKafkaConsumer,
     FlinkKafkaProducer,
@@ -23,9 +34,12 @@ from penstock.datastream.connectors.kafka.source import (
     KafkaSourceBuilder,
     KafkaTopicPartition,
 )
+from penstock.datastream.functions import SinkFunction, SourceFunction
 
 __all__ = [
     "ConsumerRecord",
+    "DeliveryGuarantee",
+    "DeserializationSchema",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "JsonSchema",
@@ -39,5 +53,13 @@ __all__ = [
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "Row",
     "Semantic",
+    "SerializationSchema",
+    "Sink",
+    "SinkFunction",
+    "Source",
+    "SourceFunction",
+    "TypeInformation",
+    "Types",
 ]
