@@ -14,6 +14,7 @@ from patience import PATIENCE
 
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Configuration, WatermarkStrategy
+from penstock.common.listening import Listening
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import (
@@ -140,8 +141,8 @@ class _NoCluster:
     def launch(self, *args: Any) -> Any:
         raise AssertionError("nothing is launched")
 
-    def host(self) -> str:
-        return "127.0.0.1"
+    def listening(self) -> Listening:
+        return Listening("127.0.0.1")
 
 
 class _NoListener:

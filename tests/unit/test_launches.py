@@ -10,6 +10,7 @@ from typing import Any
 from patience import PATIENCE, until
 
 from penstock.common import Configuration
+from penstock.common.listening import Listening
 from penstock.datastream.results import ClientResults
 from penstock.errors import JobFailedError
 from penstock.jobmanager.launching import SlotLaunch
@@ -37,8 +38,8 @@ class Cluster:
         gc.collect()
         return sum(1 for launch in self.launches if launch() is not None)
 
-    def host(self) -> str:
-        return "127.0.0.1"
+    def listening(self) -> Listening:
+        return Listening("127.0.0.1")
 
     def launch(self, launch: SlotLaunch, on_end: Any) -> Any:
         self.launches.append(weakref.ref(launch))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.common.listening import Listening
 from penstock.errors import NotEnoughSlotsError
 from penstock.jobmanager.launching import SlotLaunch
 from penstock.jobmanager.resource_manager import ResourceManager
@@ -34,8 +35,8 @@ class Cluster:
         self.launched.append(launch)
         on_end(self.error)
 
-    def host(self) -> str:
-        return "here"
+    def listening(self) -> Listening:
+        return Listening("here")
 
 
 def job(slots: int) -> Any:
