@@ -88,6 +88,8 @@ class FaultyFileSystem(MemoryFileSystem):
         """What decides between drivers: manifests and generations, as they were first created."""
         self.failed_cleanups = 0
         """Listings and deletions that went wrong: something may be left over, and that is all."""
+        self.came_late: set[str] = set()
+        """Files that came true after their writer gave up: perhaps after all was cleaned up."""
         self.name = f"fs{next(_numbers)}"
         _filesystems[self.name] = self
 
@@ -166,7 +168,11 @@ class FaultyFileSystem(MemoryFileSystem):
                 self.decisions.setdefault(path, self.files[path])
             return created
 
-        return self.faulty(f"create {path}", make, late=make)
+        def make_late() -> None:
+            if make():
+                self.came_late.add(path)
+
+        return self.faulty(f"create {path}", make, late=make_late)
 
     def append(self, path: str) -> AppendStream:
         def open_stream() -> AppendStream:
@@ -209,6 +215,7 @@ class FaultyFileSystem(MemoryFileSystem):
     def delete(self, path: str) -> None:
         def remove() -> None:
             MemoryFileSystem.delete(self, path)
+            self.came_late.discard(path)
             stream = self._streams.pop(path, None)
             if stream is not None:
                 stream.path = None

@@ -204,13 +204,14 @@ class Scenario:
         return files
 
     def _left_over(self) -> list[str]:
-        files = self.filesystem.files
+        # What lands after everything was deleted is there, and nobody is left to see it.
+        files = self.filesystem.files.keys() - self.filesystem.came_late
         unfinished = [path for path in files if path.startswith("/out/.")]
         checkpoints = [path for path in files if path.startswith("/checkpoints/")]
         if self.filesystem.failed_cleanups:
             # Cleaning up was tried and failed, which is logged and fails no job.
             return []
-        return [f"{path} is left over" for path in unfinished + checkpoints]
+        return [f"{path} is left over" for path in sorted(unfinished + checkpoints)]
 
     def _without_reason(self) -> list[str]:
         """Where nothing goes wrong, no checkpoint may fail."""
