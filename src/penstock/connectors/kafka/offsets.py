@@ -16,6 +16,8 @@ from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import ProgramError, SourceError
 
 ASK_SECONDS = 30.0
+_ASK_GROUP_SECONDS = 5.0
+"""For one of several tries."""
 _PAUSE_SECONDS = 0.1
 
 Partition = tuple[str, int]
@@ -147,15 +149,26 @@ class OffsetsOfCluster:
         if self._group is None:
             raise ProgramError("committed offsets are those of a group: set_group_id() names it")
         kafka = need_client()
-        from confluent_kafka.admin import AdminClient
-
-        admin = AdminClient(logged(self._properties))
         places = [kafka.TopicPartition(*partition) for partition in partitions]
-        asked = [kafka.ConsumerGroupTopicPartitions(self._group, places)]
-        futures = admin.list_consumer_group_offsets(
-            asked, require_stable=True, request_timeout=ASK_SECONDS
-        )
-        found = futures[self._group].result(ASK_SECONDS).topic_partitions
+        # Not the admin client: it crashes with the process when the coordinator of the group has
+        # moved, or is not known yet (librdkafka's issue 5040). Reading what is committed makes the
+        # client wait for transactions that commit offsets.
+        own = {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+        consumer = kafka.Consumer({**logged(self._properties), **own})
+        try:
+            found = consumer.committed(places, timeout=_ASK_GROUP_SECONDS)
+        except kafka.KafkaException:
+            # A group without a right has no coordinator, and why is an event.
+            event = consumer.poll(0)
+            if event is not None and event.error() is not None:
+                raise kafka.KafkaException(event.error()) from None
+            raise
+        finally:
+            consumer.close()
         for place in found:
             if place.error is not None:
                 raise kafka.KafkaException(place.error)
