@@ -95,4 +95,4 @@ class Compaction:
         return Merge(((b for part in parts for b in part.blocks(span)) for span in spans), how)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
-        return write_segment(self._store, name, list(merge.blocks()), self._groups, self._origin)
+        return write_segment(self._store, name, merge.blocks(), self._groups, self._origin)

@@ -28,6 +28,7 @@ from typing import Any
 
 from penstock import kept
 from penstock.common.slices import listed
+from penstock.common.spool import Part, whole
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -57,7 +58,7 @@ _TEMPORAL = {
     "TIMESTAMP": (b"m", datetime.datetime),
 }
 
-Parts = list[bytes]
+Parts = list[Part]
 """Bytes that are not joined yet: joining many megabytes takes time."""
 
 
@@ -65,7 +66,7 @@ def encode_column(kind: TypeInformation, values: Sequence[Any]) -> bytes:
     """The values, each of which may be None; TypeMismatchError for one that is not of the type."""
     parts: Parts = []
     write_column(parts, kind, values)
-    return b"".join(parts)
+    return whole(parts)
 
 
 def decode_column(data: bytes, count: int) -> list[Any]:
