@@ -1,5 +1,12 @@
 """Values in a file of the driver: they take next to no memory until somebody goes through them.
 
+The JobMaster's own thread writes them, one message of a sink at a time. A message has 256 records
+or a megabyte, whichever comes first, or one record that is larger: to write it takes the thread a
+tenth of a millisecond to a millisecond (measured; 40 ms for a record of 16 MB), less than to
+receive it. The system takes the bytes into its cache. Where it makes the thread wait because the
+disk does not keep up, sinks get no new credits meanwhile and slow down with it; heartbeats are
+answered by another thread.
+
 >>> spill = SpillFile()
 >>> first, second = spill.put([b"a", b"b"]), spill.put([b"c"])
 >>> list(second), list(first)
