@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +17,13 @@ from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.filesystem import FileSystem, filesystem_for
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import JobFailedError, StorageError
+from penstock.errors import CorruptCheckpointError, JobFailedError, StorageError
 from penstock.testing import local_environment
 
 # One process starts HDFS.
 pytestmark = [pytest.mark.full("HDFS and S3"), pytest.mark.xdist_group("HDFS")]
+
+MEGABYTE = 1 << 20
 
 
 @pytest.fixture(params=["s3", "hdfs"])
@@ -91,6 +95,45 @@ def test_a_part_of_a_file(place: tuple[FileSystem, str]) -> None:
     assert fs.read(f"{base}/a") == data
     for start, size in ((0, 10), (1_000_003, 2_000_000), (len(data) - 5, 100)):
         assert fs.read_part(f"{base}/a", start, size) == data[start : start + size]
+
+
+def parts(count: int) -> Iterator[bytes]:
+    """So many megabytes, each made when it is asked for."""
+    for number in range(count):
+        yield bytes([number % 256]) * MEGABYTE
+
+
+def test_a_large_file_is_uploaded_while_it_is_made(place: tuple[FileSystem, str]) -> None:
+    fs, base = place
+    tracemalloc.start()
+    try:
+        assert fs.create(f"{base}/a", parts(160))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * MEGABYTE, f"{peak >> 20} MB"
+    assert fs.sizes(base) == {"a": 160 * MEGABYTE}
+    for number, part in enumerate(parts(160)):
+        assert fs.read_part(f"{base}/a", number * MEGABYTE, MEGABYTE) == part
+
+
+def test_of_two_large_files_the_first_wins(place: tuple[FileSystem, str]) -> None:
+    fs, base = place
+    assert fs.create(f"{base}/a", parts(20))
+    assert not fs.create(f"{base}/a", [b"other" * MEGABYTE] * 8)
+    assert fs.list(base) == ["a"] and fs.read(f"{base}/a") == b"".join(parts(20))
+
+
+def test_what_breaks_off_is_no_file(place: tuple[FileSystem, str]) -> None:
+    fs, base = place
+
+    def breaks_off() -> Iterator[bytes]:
+        yield from parts(20)
+        raise CorruptCheckpointError("the rest is damaged")
+
+    with pytest.raises(CorruptCheckpointError, match="the rest is damaged"):
+        fs.create(f"{base}/a", breaks_off())
+    assert fs.list(base) == []
 
 
 def test_a_file_of_no_bytes(place: tuple[FileSystem, str]) -> None:

@@ -16,7 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from penstock.common.filesystem import AppendStream, MemoryFileSystem, register_scheme
+from penstock.common.filesystem import (
+    AppendStream,
+    Content,
+    MemoryFileSystem,
+    parts_of,
+    register_scheme,
+)
 from penstock.errors import PenstockError, StorageError
 
 Files = Mapping[str, bytes]
@@ -65,8 +71,8 @@ class _Replayed:
             raise Asks(Call(operation, arguments))
         return answer.give()
 
-    def create(self, path: str, *parts: bytes) -> bool:
-        return bool(self._call("create", path, b"".join(parts)))
+    def create(self, path: str, content: Content) -> bool:
+        return bool(self._call("create", path, b"".join(parts_of(content))))
 
     def read(self, path: str) -> bytes:
         return self._call("read", path)  # type: ignore[no-any-return]

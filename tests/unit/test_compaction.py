@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.coordinator import unreferenced
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.common.filesystem import parts_of
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import StorageError
@@ -253,8 +254,8 @@ class Storage(dict):
     def read_segment(self, path):
         return self[path]
 
-    def write_segment(self, name, *parts):
-        self[name] = b"".join(parts)
+    def write_segment(self, name, content):
+        self[name] = b"".join(parts_of(content))
         return name
 
 

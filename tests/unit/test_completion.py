@@ -12,7 +12,7 @@ from penstock.checkpoint.metadata import CheckpointMetadata, VertexSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation, dispose, open_snapshot
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import filesystem
-from penstock.common.filesystem import MemoryFileSystem
+from penstock.common.filesystem import Content, MemoryFileSystem
 from penstock.errors import SinkError, StorageError, SupersededError
 from penstock.jobmanager.committing import Commits
 from penstock.jobmanager.completion import Completion, Copy, Plan
@@ -27,10 +27,10 @@ class Storage(MemoryFileSystem):
         super().__init__()
         self.before_manifest: Iterator[Callable[[], None]] = iter(())
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         if path.endswith("/_metadata"):
             next(self.before_manifest, lambda: None)()
-        return super().create(path, *parts)
+        return super().create(path, content)
 
 
 class Listener:

@@ -11,6 +11,7 @@ import pytest
 from penstock.checkpoint.settings import CheckpointSettings
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import WatermarkStrategy
+from penstock.common.filesystem import Content, parts_of
 from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.errors import StorageError
 from penstock.testing import local_environment
@@ -29,12 +30,12 @@ class SlowStorage(FaultyFileSystem):
         self.unwritten: dict[str, bytes] = {}
         """Manifests by path."""
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         if self.silent and path.endswith("/_metadata"):
             # The manifest comes first, and then the tombstone that should replace it.
-            self.unwritten.setdefault(path, b"".join(parts))
+            self.unwritten.setdefault(path, b"".join(parts_of(content)))
             raise StorageError("no answer")
-        return super().create(path, *parts)
+        return super().create(path, content)
 
 
 @pytest.fixture

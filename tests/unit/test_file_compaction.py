@@ -36,9 +36,9 @@ class Breaking(MemoryFileSystem):
             if self.left < 0:
                 raise StorageError("the power is off")
 
-    def create(self, path, *parts):
+    def create(self, path, content):
         self._step()
-        return super().create(path, *parts)
+        return super().create(path, content)
 
     def append(self, path):
         self._step()

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.common import filesystem
 from penstock.common.filesystem import LocalFileSystem, MemoryFileSystem, filesystem_for
-from penstock.errors import ConfigurationError, StorageError
+from penstock.errors import ConfigurationError, CorruptCheckpointError, StorageError
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -67,10 +67,23 @@ def test_create_keeps_the_content_it_was_given(place):
 
 def test_what_is_created_in_parts_is_one_file(place):
     fs, base = place
-    assert fs.create(f"{base}/f", b"a", b"", b"b" * 20_000, b"c")
+    assert fs.create(f"{base}/f", iter([b"a", b"", b"b" * 20_000, b"c"]))
     assert fs.read(f"{base}/f") == b"a" + b"b" * 20_000 + b"c"
-    assert not fs.create(f"{base}/f", b"other", b"parts")
+    assert not fs.create(f"{base}/f", [b"other", b"parts"])
     assert fs.read(f"{base}/f")[:1] == b"a"
+
+
+def test_what_cannot_be_gone_through_to_its_end_is_no_file(place):
+    fs, base = place
+
+    def breaks_off():
+        yield b"x" * 100_000
+        raise CorruptCheckpointError("the rest is damaged")
+
+    with pytest.raises(CorruptCheckpointError, match="the rest is damaged"):
+        fs.create(f"{base}/f", breaks_off())
+    assert fs.list(base) == []
+    assert fs.create(f"{base}/f", b"whole")
 
 
 def test_a_missing_file_cannot_be_read(place):

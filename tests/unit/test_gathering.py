@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from penstock.common import key_batches
 from penstock.common.key_batches import BATCH
 from penstock.common.keys import key_group
+from penstock.common.spool import IN_MEMORY, Spool
 from penstock.common.typeinfo import Types
 from penstock.errors import StateError
 from penstock.state import arrow_gathering, gathering
@@ -77,22 +78,33 @@ def one_by_one(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -
     }
 
 
-def captured(kind: Any, most: int, kept: dict[Any, Any], removed: list[Any]) -> dict[int, bytes]:
-    capture = TableCapture.of("s", "value", kind, most, list(kept), list(kept.values()), removed)
+def captured(
+    kind: Any, most: int, kept: dict[Any, Any], removed: list[Any], in_memory: int = IN_MEMORY
+) -> dict[int, bytes]:
+    spool = Spool(in_memory)
+    entries = list(kept), list(kept.values()), removed
+    capture = TableCapture.of("s", "value", kind, most, *entries, spool)
     return {block.group: block.payload for block in capture.blocks()}
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), keys=KEYS, most=MOST, batch=st.integers(1, 9), enough=st.integers(1, 4))
+@given(
+    data=st.data(),
+    keys=KEYS,
+    most=MOST,
+    batch=st.integers(1, 9),
+    enough=st.integers(1, 4),
+    in_memory=st.sampled_from([0, 10, 1_000, IN_MEMORY]),
+)
 def test_gathered_entries_are_what_each_group_gives_on_its_own(
-    kind, data, keys, most, batch, enough
+    kind, data, keys, most, batch, enough, in_memory
 ):
     values = st.one_of(VALUES[kind], VALUES[kind].filter(lambda value: value is not None))
     kept = {key: data.draw(values) for key in keys if data.draw(st.booleans())}
     removed = [key for key in keys if key not in kept]
     with batches_of(batch, enough):
-        found = captured(kind, most, kept, removed)
+        found = captured(kind, most, kept, removed, in_memory)
     assert found == one_by_one(kind, most, kept, removed)
     assert list(found) == sorted(found)
 

@@ -12,6 +12,7 @@ import pytest
 from penstock.checkpoint.settings import CheckpointSettings
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import JobStatus
+from penstock.common.filesystem import Content
 from penstock.errors import StorageError
 from penstock.jobmanager.checkpoints import AGAIN_AFTER_MS
 from penstock.testing import local_environment
@@ -30,12 +31,12 @@ class AwayStorage(FaultyFileSystem):
         """When, by the path of the manifest."""
         self.simulation: Simulation | None = None
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         if path.endswith("/_metadata") and self.simulation is not None:
             self.tried.setdefault(path, self.simulation.clock.monotonic_ms())
             if len(self.tried) < TRIES:
                 raise StorageError("no answer")
-        return super().create(path, *parts)
+        return super().create(path, content)
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ import pytest
 from penstock import kept
 from penstock.common import Configuration, Instant
 from penstock.datastream.functions import MapFunction
+from penstock.state import columns
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
+from penstock.state.schema import PICKLED
 from penstock.testing import local_environment
 
 
@@ -50,6 +52,28 @@ def test_the_interpreter_is_passed_every_few_kilobytes_of_a_large_pickle(
     monkeypatch.setattr(kept._Sliced, "read", noted)
     kept.loads(pickle.dumps(LARGE, 5))
     assert 0 < longest < 1 << 18
+
+
+def test_and_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    write = columns._Frames.write
+
+    def noted(self: Any, data: bytes) -> None:
+        sizes.append(len(data))
+        write(self, data)
+
+    monkeypatch.setattr(columns._Frames, "write", noted)
+    column = columns.encode_column(PICKLED, LARGE)
+    assert len(column) > 1 << 20 and max(sizes) < 1 << 18
+    assert columns.decode_column(column, len(LARGE)) == LARGE
+
+
+def test_what_is_written_in_frames_is_the_pickle_that_it_was() -> None:
+    changing = bytearray(b"z" * 200_000)
+    values = [*LARGE[:5_000], b"x" * 200_000, "y" * 200_000, changing, changing]
+    expected = pickle.dumps(values, protocol=5)
+    column = columns.encode_column(PICKLED, values)
+    assert column == b"P" + len(expected).to_bytes(8, "little") + expected
 
 
 def test_a_large_pickle_of_former_names_is_read_too() -> None:

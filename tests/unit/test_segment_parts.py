@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.checkpoint import parts
-from penstock.checkpoint.handles import PIECE, OperatorSnapshot, SegmentHandle, SubtaskSnapshot
+from penstock.checkpoint.checksums import PIECE
+from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.parts import VerifiedParts
 from penstock.checkpoint.store import CarriedSegments, CheckpointStore
+from penstock.common.filesystem import Content
 from penstock.errors import CorruptCheckpointError, StorageError
 from penstock.network.messages import Starting
 from penstock.runtime.segment_writing import write_segment
@@ -34,7 +36,7 @@ class Watched:
     data: bytes
     read: list[tuple[int, int]] = field(default_factory=list)
 
-    def write_segment(self, name: str, *parts: bytes) -> str:
+    def write_segment(self, name: str, content: Content) -> str:
         raise NotImplementedError
 
     def read_segment(self, path: str) -> bytes:

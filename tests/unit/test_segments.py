@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.checkpoint.handles import PIECE, SegmentHandle
+from penstock.checkpoint.checksums import PIECE
+from penstock.checkpoint.handles import SegmentHandle
 from penstock.errors import CorruptCheckpointError
 from penstock.state.segments import GroupBlock, decode_segment, encode_segment, segment_parts
 
@@ -33,7 +34,7 @@ def test_the_blocks_of_the_asked_for_groups_come_back_in_order(written, start, s
 
 @given(blocks)
 def test_a_segment_in_parts_has_the_handle_that_it_has_whole(written):
-    parts = segment_parts(written)
+    parts = list(segment_parts(written))
     assert b"".join(parts) == encode_segment(written)
     assert SegmentHandle.of("s", parts, range(8)) == SegmentHandle.of(
         "s", encode_segment(written), range(8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,9 @@ import pytest
 from patience import PATIENCE, until
 
 from penstock.common import Configuration, WatermarkStrategy
+from penstock.common.clock import SystemClock
+from penstock.connectors.client_sinks import MESSAGE_BYTES, CollectSink
+from penstock.connectors.sink import WriterContext
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import JobCancelledError, JobFailedError, StorageError
 from penstock.jobmanager import checkpoints
@@ -153,6 +157,22 @@ def test_a_folder_that_is_not_there_is_said_in_words(gate, monkeypatch, tmp_path
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(StorageError, match=r"absent.*No such file"):
         gate.emitted(emitted(1, b"x"))
+
+
+def test_a_message_of_large_records_has_few_of_them():
+    """What one message brings is written at once, by the thread that does everything else."""
+    messages = []
+    context = WriterContext(
+        "job", "u", 1, 0, 1, SystemClock(), lambda values, _: messages.append(values), lambda: True
+    )
+    writer = CollectSink().create_writer(context)
+    expected = [bytes([number]) * 300_000 for number in range(100)] + [b"small"] * 1_000
+    for value in expected:
+        writer.write(value)
+    writer.flush()
+    assert [pickle.loads(value) for values in messages for value in values] == expected
+    assert max(sum(map(len, values)) for values in messages) < MESSAGE_BYTES + 300_100
+    assert max(map(len, messages)) == 256, "small ones travel together"
 
 
 # --- whole jobs -------------------------------------------------------------------------------

@@ -70,6 +70,12 @@ class InFlightData:
 
 
 def encode_in_flight(data: InFlightData) -> bytes:
+    """All of it as one segment."""
+    return b"".join(in_flight_parts(data))
+
+
+def in_flight_parts(data: InFlightData) -> list[bytes]:
+    """The same in parts, which are written one after another."""
     blocks = _Blocks()
     channels = [
         {
@@ -91,7 +97,7 @@ def encode_in_flight(data: InFlightData) -> bytes:
         }
     index = {"channels": channels, "batch": batch}
     head = json.dumps(index, separators=(",", ":")).encode()
-    return b"".join([_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *blocks.blocks])
+    return [_HEADER.pack(_MAGIC, _VERSION, len(head)), head, *blocks.blocks]
 
 
 class _Blocks:

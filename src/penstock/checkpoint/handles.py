@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.checkpoint.checked import flag, listed, number, text
+from penstock.checkpoint.checksums import Checksums, checksums_of
 from penstock.checkpoint.references import checked_path
 from penstock.checkpoint.segment_names import FOLDER, is_database_file, is_segment_name
 from penstock.common import plain
 from penstock.common.plain import Plain
 from penstock.errors import CorruptCheckpointError
 
-PIECE = 1 << 20
-"""Of a segment that is larger every so many bytes have a checksum: parts of it can be read."""
 MIN_WATERMARK = -(1 << 63)
 MAX_WATERMARK = (1 << 63) - 1
 
@@ -45,17 +44,24 @@ class SegmentHandle:
     @staticmethod
     def of(
         path: str,
-        data: bytes | Sequence[bytes],
+        data: bytes | Iterable[bytes],
         groups: range,
         states: Iterable[tuple[str, str]] = (),
     ) -> SegmentHandle:
         """The handle of a segment that was written, given whole or in parts."""
         parts = (data,) if isinstance(data, bytes) else data
-        pieces = tuple(_digests(*parts))
+        return SegmentHandle.known(path, checksums_of(parts), groups, states)
+
+    @staticmethod
+    def known(
+        path: str, checksums: Checksums, groups: range, states: Iterable[tuple[str, str]] = ()
+    ) -> SegmentHandle:
+        """The handle of a segment that was written, by its checksums."""
+        pieces = checksums.pieces()
         digest = pieces[0] if len(pieces) == 1 else _digest("".join(pieces).encode())
         return SegmentHandle(
             path,
-            sum(map(len, parts)),
+            checksums.size,
             digest,
             groups.start,
             groups.stop - 1,
@@ -104,7 +110,7 @@ class SegmentHandle:
 
     def verify_pieces(self, first: int, data: bytes) -> None:
         """CorruptCheckpointError unless `data` are whole pieces from `first` on, as written."""
-        digests = tuple(_digests(data))
+        digests = checksums_of([data]).pieces()
         if not digests or digests != self.pieces[first : first + len(digests)]:
             raise self._altered()
 
@@ -117,22 +123,6 @@ class SegmentHandle:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _digests(*parts: bytes) -> Iterator[str]:
-    """The checksum of every piece of what the parts are one after another."""
-    digest, left = hashlib.sha256(), PIECE
-    for part in parts:
-        view = memoryview(part)
-        while view:
-            digest.update(view[:left])
-            taken = min(left, len(view))
-            view, left = view[taken:], left - taken
-            if not left:
-                yield digest.hexdigest()
-                digest, left = hashlib.sha256(), PIECE
-    if left < PIECE:
-        yield digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 It is copied into the job's own directory, segments and all, and becomes its first checkpoint. So
 the job depends on nothing that it does not own, and whoever made the original may delete it. A
-segment is read, verified and written at once, and some of them beside each other.
+segment is read, verified and written part after part, and some of them beside each other.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.parts import verified
 from penstock.checkpoint.savepoints import dispose, open_snapshot, whole
 from penstock.checkpoint.segment_names import CopyName, name_in
 from penstock.checkpoint.store import CheckpointStore
@@ -41,7 +42,7 @@ def import_checkpoint(
     names = {old: str(CopyName(store.generation, number, name_in(old))) for old in handles}
 
     def copy(handle: SegmentHandle) -> str:
-        return store.import_segment(names[handle.path], source.store.read_whole(handle))
+        return store.import_segment(names[handle.path], verified(handle, source.store))
 
     try:
         paths = dict(zip(handles, each(copy, handles.values()), strict=True))

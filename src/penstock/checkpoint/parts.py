@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from penstock.checkpoint.handles import PIECE, SegmentHandle
-from penstock.checkpoint.store import SegmentStore
-from penstock.errors import CorruptCheckpointError
+from penstock.checkpoint.checksums import PIECE
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.store import SegmentStore, is_damage
+from penstock.errors import CorruptCheckpointError, StorageError
 
 CHUNK = 16 * PIECE
 """So many bytes are read at once at most: whoever waits can be told how far it is."""
@@ -98,3 +99,19 @@ def keyed_files(
     for handle in handles:
         if handle.first_group >= 0 and handle.overlaps(groups):
             yield VerifiedParts(handle, store)
+
+
+def verified(handle: SegmentHandle, store: SegmentStore) -> Iterator[bytes]:
+    """A segment from front to back; CorruptCheckpointError if it is missing or was altered.
+
+    Only what is known to be damaged may be passed over: storage that does not answer just now is
+    another error, or an older checkpoint would repeat what a newer one has committed.
+    """
+    try:
+        yield from VerifiedParts(handle, store).chunks()
+    except CorruptCheckpointError:
+        raise
+    except StorageError as error:
+        if is_damage(error):
+            raise CorruptCheckpointError(f"{handle.path} is missing") from error
+        raise

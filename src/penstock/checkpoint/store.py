@@ -27,7 +27,7 @@ from penstock.checkpoint.metadata import (
 )
 from penstock.checkpoint.orphans import Contents
 from penstock.checkpoint.segment_names import FOLDER, path_of
-from penstock.common.filesystem import FileSystem, filesystem_for
+from penstock.common.filesystem import Content, FileSystem, filesystem_for, parts_of
 from penstock.errors import CheckpointDirectoryError, CorruptCheckpointError, StorageError
 
 MEMORY = "memory://jobmanager"
@@ -45,8 +45,8 @@ def is_damage(error: BaseException) -> bool:
 class SegmentStore(Protocol):
     """Where a slot puts segments and finds them again."""
 
-    def write_segment(self, name: str, *parts: bytes) -> str:
-        """Store the parts, one after another, as a segment; its path."""
+    def write_segment(self, name: str, content: Content) -> str:
+        """Store a segment; its path."""
         ...
 
     def read_segment(self, path: str) -> bytes: ...
@@ -61,9 +61,9 @@ class CarriedSegments:
         self._restored = restored
         self._written: dict[str, bytes] = {}
 
-    def write_segment(self, name: str, *parts: bytes) -> str:
+    def write_segment(self, name: str, content: Content) -> str:
         path = path_of(name)
-        self._written[path] = b"".join(parts)
+        self._written[path] = b"".join(parts_of(content))
         return path
 
     def read_segment(self, path: str) -> bytes:
@@ -289,19 +289,19 @@ class CheckpointStore:
         handle.verify(data)
         return data
 
-    def write_segment(self, name: str, *parts: bytes) -> str:
+    def write_segment(self, name: str, content: Content) -> str:
         """Store a segment; its path, relative to the job's directory."""
         fs, root = self._root()
         path = path_of(name)
-        if not fs.create(f"{root}/{path}", *parts):
+        if not fs.create(f"{root}/{path}", content):
             raise StorageError(f"segment {path} exists: its name was used before")
         return path
 
-    def import_segment(self, name: str, data: bytes) -> str:
+    def import_segment(self, name: str, content: Content) -> str:
         """Store a segment under a name that always has this content; its path."""
         fs, root = self._root()
         path = path_of(name)
-        fs.create(f"{root}/{path}", data)
+        fs.create(f"{root}/{path}", content)
         return path
 
     def read_segment(self, path: str) -> bytes:

@@ -18,12 +18,20 @@ import os
 import stat
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from penstock.common.hdfs_address import webhdfs_uri
 from penstock.errors import ConfigurationError, StorageError
+
+Content = bytes | Iterable[bytes]
+"""What a file is to have: as a whole, or part after part, which are gone through once."""
+
+
+def parts_of(content: Content) -> Iterable[bytes]:
+    """The parts of what a file is to have."""
+    return (content,) if isinstance(content, (bytes, bytearray)) else content
 
 
 class AppendStream(Protocol):
@@ -41,10 +49,11 @@ class AppendStream(Protocol):
 class FileSystem(Protocol):
     """The operations that checkpoints and sinks use. Paths are absolute, with slashes."""
 
-    def create(self, path: str, *parts: bytes) -> bool:
-        """Create `path` with exactly these bytes, part after part, durably.
+    def create(self, path: str, content: Content) -> bool:
+        """Create `path` with exactly these bytes, durably; False if it exists, whatever is in it.
 
-        False if it exists, whatever its content.
+        If the content cannot be gone through to its end, that error comes through, and there is
+        no such file. Few of its parts are in memory at a time.
         """
         ...
 
@@ -83,14 +92,14 @@ class FileSystem(Protocol):
 class LocalFileSystem:
     """Files of this machine, or of a network file system mounted on it."""
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         # Linking a finished temporary file is atomic and refuses an existing name, on NFS too.
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         with _storage_errors("create", path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             try:
                 with open(temporary, "wb") as file:
-                    file.writelines(parts)
+                    file.writelines(parts_of(content))
                     file.flush()
                     os.fsync(file.fileno())
                 os.link(temporary, path)
@@ -190,11 +199,12 @@ class MemoryFileSystem:
         self.files: dict[str, bytes] = {}
         self._creating = threading.Lock()
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
+        data = b"".join(parts_of(content))
         with self._creating:
             if path in self.files:
                 return False
-            self.files[path] = b"".join(parts)
+            self.files[path] = data
             return True
 
     def append(self, path: str) -> AppendStream:

@@ -11,13 +11,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from penstock.common.filesystem import AppendStream, FileSystem
-from penstock.errors import ConfigurationError, StorageError
+from penstock.common.filesystem import AppendStream, Content, FileSystem, parts_of
+from penstock.common.s3_creation import UPLOAD, in_lots, upload_new
+from penstock.errors import ConfigurationError, PenstockError, StorageError
 
 _CONDITIONAL_PUT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 """Where `pipe_file(mode="create")` is one request that the server refuses if the name is taken."""
+
+_MULTIPART = frozenset({"s3", "s3a"})
+"""Where a large file is uploaded in pieces, and the condition holds for all of it."""
 
 CREATES = _CONDITIONAL_PUT | {"webhdfs"}
 """Where a file can be created only if there is none."""
@@ -70,7 +75,7 @@ class FsspecFileSystem:
         self._fs = fs
         self._root = root
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         if self._scheme not in _CONDITIONAL_PUT:
             others = _listed(CREATES)
             raise StorageError(
@@ -80,12 +85,23 @@ class FsspecFileSystem:
             )
         with self._errors("create", path):
             try:
-                self._fs.pipe_file(self._root + path, b"".join(parts), mode="create")
+                self._upload(self._root + path, iter(parts_of(content)))
             except Exception as error:
                 if _is_taken(error):
                     return False
                 raise
             return True
+
+    def _upload(self, path: str, parts: Iterator[bytes]) -> None:
+        if self._scheme not in _MULTIPART:
+            self._fs.pipe_file(path, b"".join(parts), mode="create")
+            return
+        lots = in_lots(parts, UPLOAD)
+        first = next(lots, b"")
+        if len(first) < UPLOAD:
+            self._fs.pipe_file(path, first, mode="create")
+        else:
+            upload_new(self._fs, path, chain([first], lots))
 
     def append(self, path: str) -> AppendStream:
         with self._errors("open", path):
@@ -150,7 +166,8 @@ class FsspecFileSystem:
     def _errors(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
-        except StorageError:
+        except PenstockError:
+            # Of this room, or of whoever makes what is to be written.
             raise
         except FileNotFoundError as error:
             missing = f"cannot {action} {self._shown(path)}: there is no such file"

@@ -6,21 +6,28 @@ so it is there whole or not at all, and of two writers one wins.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 
+from penstock.common.filesystem import Content, parts_of
 from penstock.common.fsspec_filesystem import FsspecFileSystem
 
 
 class WebHdfsFileSystem(FsspecFileSystem):
     """The `webhdfs` of fsspec, with the promises of `penstock.common.filesystem.FileSystem`."""
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
         # What a writer that died left behind does not look like anything that is read.
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         with self._errors("create", path):
-            with self._fs.open(self._root + temporary, "wb") as file:
-                for part in parts:
-                    file.write(part)
+            try:
+                with self._fs.open(self._root + temporary, "wb") as file:
+                    for part in parts_of(content):
+                        file.write(part)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self._fs.rm(self._root + temporary)
+                raise
             if self._renamed(temporary, path):
                 return True
             self._fs.rm(self._root + temporary)

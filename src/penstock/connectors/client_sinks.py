@@ -10,6 +10,8 @@ from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.errors import RecordError
 
 _BATCH = 256
+MESSAGE_BYTES = 1 << 20
+"""A message has no more records when it has so many bytes: the driver takes it at once."""
 
 
 class CollectSink(Sink):
@@ -48,14 +50,20 @@ class _ClientWriter(SinkWriter):
         self._context = context
         self._transactional = transactional
         self._values: list[Any] = []
+        self._size = 0
 
     def write(self, value: Any) -> None:
         # Pickled now: the value may be changed in place before the batch leaves.
         try:
-            self._values.append(pickle.dumps(value, protocol=5))
+            data = pickle.dumps(value, protocol=5)
         except Exception as error:
             raise RecordError(f"a record cannot be sent to the client: {error}") from error
-        if len(self._values) >= _BATCH:
+        self._add(data)
+
+    def _add(self, data: bytes | str) -> None:
+        self._values.append(data)
+        self._size += len(data)
+        if len(self._values) >= _BATCH or self._size >= MESSAGE_BYTES:
             self.flush()
 
     def has_room(self) -> bool:
@@ -64,6 +72,7 @@ class _ClientWriter(SinkWriter):
     def flush(self) -> None:
         if self._values:
             values, self._values = self._values, []
+            self._size = 0
             self._context.emit(values, self._transactional)
 
 
@@ -78,6 +87,4 @@ class _PrintWriter(_ClientWriter):
                 "a record is a generator, which cannot be printed: use flat_map() for the function "
                 "that made it"
             )
-        self._values.append(f"{self._prefix}{value}")
-        if len(self._values) >= _BATCH:
-            self.flush()
+        self._add(f"{self._prefix}{value}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.imports import Each, import_checkpoint
 from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.parts import verified
 from penstock.checkpoint.settings import LostOutput
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import config_options as options
@@ -109,7 +110,8 @@ def confirmed_damage(job: Job, start: StartPoint, path: str) -> str | None:
     handles = [handle for handle in start.metadata.segments() if handle.path == path]
     try:
         for handle in handles:
-            job.store.read_whole(handle)
+            for _ in verified(handle, job.store):
+                pass
     except CorruptCheckpointError as error:
         return str(error)
     return None

@@ -97,5 +97,5 @@ class Compaction:
         return Merge(((b for part in parts for b in part.blocks(span)) for span in spans), how)
 
     def _write(self, name: str, merge: Merge) -> SegmentHandle:
-        blocks = list(merge.blocks())
+        blocks = merge.blocks()
         return write_segment(self._store, name, blocks, self._groups, self._origin, self._compress)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle
 from penstock.checkpoint.segment_names import SegmentName
+from penstock.checkpoint.segment_writing import store_segment
 from penstock.checkpoint.store import SegmentStore
 from penstock.common.keys import NO_GROUP, UNION_GROUP
 from penstock.common.plain import Plain
+from penstock.common.spool import Spool
 from penstock.errors import SinkError, StateError, StorageError
 from penstock.runtime.function_state import located
 from penstock.runtime.segment_writing import write_segment
@@ -109,8 +111,9 @@ class OperatorCut:
         )
 
     def _gone_through(self, blocks: Iterable[GroupBlock]) -> list[GroupBlock]:
+        spool = Spool()
         try:
-            return list(blocks)
+            return [block.kept_in(spool) for block in blocks]
         except StateError as error:
             raise located(self.name, error) from error
 
@@ -142,10 +145,10 @@ class OperatorCut:
         def stored(file: str) -> SegmentHandle:
             handle = self.stored_files.get(file) if file.endswith(LASTING) else None
             if handle is None:
-                data = files.read(file)
-                path = store.write_segment(str(name.file(file)), data)
                 states = files.spans.get(file, described.states)
-                handle = SegmentHandle.of(path, data, self.groups, states)
+                handle = store_segment(
+                    store, str(name.file(file)), files.chunks(file), self.groups, states
+                )
             return replace(handle, database=database, file=file)
 
         if files.threads == 1:

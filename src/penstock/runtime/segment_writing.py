@@ -1,12 +1,11 @@
-"""Writing a segment, and knowing it again."""
+"""Writing blocks of state as a segment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
-from penstock.checkpoint.handles import PIECE, SegmentHandle
+from penstock.checkpoint.handles import SegmentHandle
+from penstock.checkpoint.segment_writing import store_segment
 from penstock.checkpoint.store import SegmentStore
 from penstock.state.segments import GroupBlock, Origin, segment_parts
 
@@ -20,12 +19,5 @@ def write_segment(
     compress: bool = False,
 ) -> SegmentHandle:
     """Store `blocks` as the segment `name`, compressed or not; slow."""
-    parts = segment_parts(blocks, origin, compress)
     states = [(block.state, block.kind) for block in blocks]
-    if sum(map(len, parts)) <= PIECE:
-        return SegmentHandle.of(store.write_segment(name, *parts), parts, groups, states)
-    # The checksums of many megabytes are made while the storage is waited for.
-    with ThreadPoolExecutor(1, thread_name_prefix="penstock-checksums") as beside:
-        described = beside.submit(SegmentHandle.of, "", parts, groups, states)
-        path = store.write_segment(name, *parts)
-    return replace(described.result(), path=path)
+    return store_segment(store, name, segment_parts(blocks, origin, compress), groups, states)

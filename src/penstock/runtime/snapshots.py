@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.checkpoint.channel_state import IN_FLIGHT, encode_in_flight
+from penstock.checkpoint.channel_state import IN_FLIGHT, in_flight_parts
 from penstock.checkpoint.handles import OperatorSnapshot, SegmentHandle, SubtaskSnapshot
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.segment_names import SegmentName
+from penstock.checkpoint.segment_writing import store_segment
 from penstock.checkpoint.store import CarriedSegments, SegmentStore
 from penstock.common.clock import has_come
 from penstock.common.keys import NO_GROUP
@@ -197,10 +198,9 @@ class Snapshots:
         name = SegmentName.of_channels(self._attempt, checkpoint, index, vertex)
 
         def write() -> tuple[SegmentHandle, dict[str, bytes]]:
-            encoded = encode_in_flight(data)
-            path = store.write_segment(str(name), encoded)
             names = {(channel.edge, IN_FLIGHT) for channel in data.channels}
-            handle = SegmentHandle.of(path, encoded, range(NO_GROUP, NO_GROUP + 1), names)
+            groups = range(NO_GROUP, NO_GROUP + 1)
+            handle = store_segment(store, str(name), in_flight_parts(data), groups, names)
             carried = store.take() if isinstance(store, CarriedSegments) else {}
             return handle, carried
 

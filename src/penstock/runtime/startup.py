@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.checkpoint.handles import SubtaskSnapshot
 from penstock.checkpoint.store import SegmentStore
+from penstock.common.filesystem import Content
 from penstock.network.messages import Starting
 
 _STEPS = 20
@@ -67,8 +68,8 @@ class CountedSegments:
         self._store = store
         self._startup = startup
 
-    def write_segment(self, name: str, *parts: bytes) -> str:
-        return self._store.write_segment(name, *parts)
+    def write_segment(self, name: str, content: Content) -> str:
+        return self._store.write_segment(name, content)
 
     def read_segment(self, path: str) -> bytes:
         self._startup.path = path

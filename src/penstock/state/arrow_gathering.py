@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 
 from penstock.common.key_batches import key_groups
 from penstock.common.packed_keys import Numbers, packed_key_groups
+from penstock.common.spool import Spool
 from penstock.state.columns import Parts, write_joined
 
 _BATCH = 1 << 16
+_SAMPLE = 64
 _LONG = 256
 """If a key has more bytes, the batch is hashed key by key: the others would wait for that one."""
 _SMALL = 127
@@ -44,6 +46,10 @@ class Slices:
         self._lengths.append(lengths)
         self._data.append(data)
 
+    def spill(self, spool: Spool) -> None:
+        """Leave the bytes that there are to the spool."""
+        self._data = spool.put(self._data)
+
     def write(self, parts: Parts) -> None:
         """Append the bytes of the column, as `columns.write_column` would."""
         small = [some for some in self._lengths if isinstance(some, bytes)]
@@ -58,14 +64,15 @@ def slice_by_group(
     max_parallelism: int,
     key_letter: bytes,
     value_letter: bytes,
+    spool: Spool,
 ) -> dict[int, tuple[Slices, Slices]]:
     """The columns of keys and of values by key group; the letters are those of `joined_letter`.
 
     UnicodeEncodeError if a text is none that UTF-8 has bytes for: pyarrow does not take those.
     """
     slices: dict[int, tuple[Slices, Slices]] = {}
-    for start in range(0, len(keys), _BATCH):
-        batch, theirs = keys[start : start + _BATCH], values[start : start + _BATCH]
+    joined = 0
+    for batch, theirs in _batches(keys, values, spool.limit // 2):
         packed = pa.array(batch, _TYPES[key_letter])
         groups = _key_groups(batch, packed, key_letter, max_parallelism)
         order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
@@ -81,7 +88,27 @@ def slice_by_group(
                 slices[group] = Slices(key_letter), Slices(value_letter)
             slices[group][0].add(*key_slice)
             slices[group][1].add(*value_slice)
+            joined += len(key_slice[1]) + len(value_slice[1])
+        if joined > spool.limit:
+            for column in chain(*slices.values()):
+                column.spill(spool)
+            joined = 0
     return slices
+
+
+def _batches(
+    keys: Sequence[Any], values: Sequence[Any], most: int
+) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+    """The entries in batches; where values are large, those of a batch have about `most` bytes."""
+    start, count = 0, _BATCH
+    while start < len(keys):
+        theirs = values[start : start + count]
+        # A few tell of all: to ask every value how long it is takes as long as to write it.
+        while _SAMPLE * sum(map(len, theirs[::_SAMPLE])) > most and count > _SAMPLE:
+            count //= 2
+            theirs = theirs[:count]
+        yield keys[start : start + count], theirs
+        start += count
 
 
 def _key_groups(keys: Sequence[Any], packed: Any, letter: bytes, max_parallelism: int) -> Numbers:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.key_batches import by_group, key_groups
+from penstock.common.spool import Spool
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
 from penstock.state.entries import encode_entries, unwritable
@@ -37,6 +38,8 @@ class TableCapture:
     removed: list[Any]
     types: set[type]
     """Those of the values."""
+    spool: Spool
+    """Where the bytes of blocks wait."""
     written: list[GroupBlock] | None = None
 
     @classmethod
@@ -49,10 +52,11 @@ class TableCapture:
         keys: list[Any],
         values: list[Any],
         removed: list[Any],
+        spool: Spool,
     ) -> TableCapture:
         """Capture these entries, and write them at once if a value can change."""
         types = set(map(type, values))
-        capture = cls(name, kind, type_info, max_parallelism, keys, values, removed, types)
+        capture = cls(name, kind, type_info, max_parallelism, keys, values, removed, types, spool)
         if not _frozen(type_info, types):
             capture.write()
         return capture
@@ -66,7 +70,7 @@ class TableCapture:
     def write(self) -> None:
         schema, most = schema_of(self.type_info), self.max_parallelism
         only = next(iter(self.types)) if len(self.types) == 1 else None
-        kept = gather(self.keys, self.values, most, self.type_info, only)
+        kept = gather(self.keys, self.values, most, self.type_info, only, self.spool)
         removed = by_group(key_groups(self.removed, most), self.removed)
         written = []
         for group in sorted({*kept, *removed}):
@@ -78,7 +82,8 @@ class TableCapture:
                     parts = [encode_entries(self.type_info, [], [], gone)]
             except Exception as error:
                 raise self._unwritable(group, error) from error
-            written.append(GroupBlock(self.name, self.kind, group, parts, schema))
+            block = GroupBlock(self.name, self.kind, group, parts, schema)
+            written.append(block.kept_in(self.spool))
         self.keys = self.values = self.removed = []
         self.written = written
 

@@ -28,6 +28,7 @@ from typing import Any
 
 from penstock import kept
 from penstock.common.slices import listed
+from penstock.common.spool import Part, whole
 from penstock.common.time import Instant
 from penstock.common.typeinfo import (
     BasicArrayTypeInfo,
@@ -57,7 +58,7 @@ _TEMPORAL = {
     "TIMESTAMP": (b"m", datetime.datetime),
 }
 
-Parts = list[bytes]
+Parts = list[Part]
 """Bytes that are not joined yet: joining many megabytes takes time."""
 
 
@@ -65,7 +66,7 @@ def encode_column(kind: TypeInformation, values: Sequence[Any]) -> bytes:
     """The values, each of which may be None; TypeMismatchError for one that is not of the type."""
     parts: Parts = []
     write_column(parts, kind, values)
-    return b"".join(parts)
+    return whole(parts)
 
 
 def decode_column(data: bytes, count: int) -> list[Any]:
@@ -256,8 +257,26 @@ def _write_rows(parts: Parts, kind: RowTypeInfo, values: Sequence[Any], types: A
 
 
 def _write_pickled(parts: Parts, kind: TypeInformation, values: Sequence[Any], types: Any) -> None:
+    frames = _Frames()
+    pickle.Pickler(frames, protocol=5).dump(list(values))
     parts.append(b"P")
-    _sized(parts, pickle.dumps(list(values), protocol=5))
+    parts.append(_LENGTH.pack(sum(map(len, frames.taken))))
+    parts.extend(frames.taken)
+
+
+class _Frames:
+    """What a pickler makes, as a file. It writes a frame of 64 KiB, or one large object, at a time.
+
+    To write it calls this, which is Python; so the interpreter can let other threads run. Without a
+    file all values would be pickled in one go, and a heartbeat would wait for the last.
+    """
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        # A large object may come as it is, and change later.
+        self.taken.append(bytes(data))
 
 
 _BASIC: dict[str, Writer] = {

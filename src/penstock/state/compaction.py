@@ -14,7 +14,7 @@ range(0, 4)
 
 Segments are merged from their bytes, away from the live objects: by state and key group, a few at
 a time, so that whoever runs it can do other things in between. They are read by key groups too, so
-that what is in memory is what has been merged and a few groups of what has not.
+that what is in memory is a few groups; what has been merged waits in a spool.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
+from penstock.common.spool import Spool
 from penstock.state.entries import has_removals, merge_entries
 from penstock.state.schema import type_of
 from penstock.state.segments import GroupBlock
@@ -92,6 +93,7 @@ class Merge:
         self._waiting: dict[tuple[str, int], list[GroupBlock]] = {}
         self._order: list[tuple[str, int]] = []
         self._merged: list[GroupBlock] = []
+        self._spool = Spool()
         self._read()
 
     def _read(self) -> None:
@@ -99,7 +101,7 @@ class Merge:
         while not self._order and (lot := next(self._lots, None)) is not None:
             for block in lot:
                 if self._how is Merging.JOINED:
-                    self._merged.append(block)
+                    self._merged.append(block.kept_in(self._spool))
                 else:
                     self._waiting.setdefault((block.state, block.group), []).append(block)
             self._order = sorted(self._waiting, reverse=True)
@@ -111,7 +113,7 @@ class Merge:
             size -= sum(block.size for block in blocks)
             merged = _merge(blocks, self._how is Merging.NEWEST)
             if merged is not None:
-                self._merged.append(merged)
+                self._merged.append(merged.kept_in(self._spool))
         self._read()
         return bool(self._order)
 

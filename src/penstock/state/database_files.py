@@ -24,6 +24,8 @@ from penstock.state.segments import GroupBlock
 
 LASTING = ".sst"
 """How the names of files end that never change."""
+_CHUNK = 1 << 20
+"""So many bytes of a file are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,12 @@ class LinkedFiles:
     threads: int = 1
     """How many of them are stored at a time."""
 
-    def read(self, name: str) -> bytes:
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """A file from front to back."""
         try:
-            return Path(self.folder, name).read_bytes()
+            with Path(self.folder, name).open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    yield chunk
         except OSError as error:
             raise StorageError(f"RocksDB's file {name} cannot be read: {error}") from error
 

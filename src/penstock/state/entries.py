@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.spool import whole
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import shorten
 from penstock.errors import CorruptCheckpointError, StateError
@@ -38,7 +39,7 @@ def encode_entries(
     parts = begin_entries(removed, len(keys))
     write_column(parts, key_type(only_type(keys)), keys)
     write_column(parts, kind, values)
-    return b"".join(parts)
+    return whole(parts)
 
 
 def begin_entries(removed: Sequence[Any], kept: int) -> Parts:

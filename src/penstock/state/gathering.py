@@ -3,16 +3,18 @@
 Keys and values lie in memory in the order in which they were made. In the order of key groups the
 next one is always far away, and waiting for it takes longer than all that is done with it. So a
 batch of entries at a time is dealt out to its key groups, and texts and bytes are joined at once,
-while they are still near. What comes out is what `entries.encode_entries` makes of the entries of
-each group:
+while they are still near. What was joined goes to a spool when it is much, and waits there until
+its block is written. What comes out is what `entries.encode_entries` makes of the entries of each
+group:
 
 >>> from penstock.common.key_batches import by_group, key_groups
+>>> from penstock.common.spool import Spool, whole
 >>> from penstock.common.typeinfo import Types
 >>> from penstock.state.entries import encode_entries
 >>> keys = ["a", "b", "c"]
 >>> mine = by_group(key_groups(keys, 2), keys)[0]
->>> parts = gather(keys, keys, 2, Types.STRING(), str)[0].parts()
->>> b"".join(parts) == encode_entries(Types.STRING(), mine, mine)
+>>> parts = gather(keys, keys, 2, Types.STRING(), str, Spool())[0].parts()
+>>> whole(parts) == encode_entries(Types.STRING(), mine, mine)
 True
 """
 
@@ -22,9 +24,11 @@ import contextlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from penstock.common.key_batches import group_batches
+from penstock.common.spool import Spool
 from penstock.common.typeinfo import TypeInformation
 from penstock.state.columns import Parts, joined_letter, write_column, write_joined
 from penstock.state.entries import begin_entries, key_type, only_type
@@ -49,8 +53,15 @@ class _Growing(Column, Protocol):
     waiting: list[Any]
     """The latest of them. Whoever has more appends them here; it is always the same list."""
 
-    def settle(self, enough: int) -> None:
-        """Do what can be done with those that wait, if there are `enough` of them."""
+    def settle(self, enough: int) -> int:
+        """Do what can be done with those that wait, if there are `enough` of them.
+
+        How many bytes that made.
+        """
+        ...
+
+    def spill(self, spool: Spool) -> None:
+        """Leave the bytes that there are to the spool."""
         ...
 
 
@@ -66,8 +77,12 @@ class _Listed:
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def settle(self, enough: int) -> None:
+    def settle(self, enough: int) -> int:
         """Nothing: how they are written may depend on all of them."""
+        return 0
+
+    def spill(self, spool: Spool) -> None:
+        """Nothing: there are no bytes yet."""
 
     def write(self, parts: Parts) -> None:
         kind = self._kind or key_type(self._only or only_type(self.waiting))
@@ -87,13 +102,19 @@ class _Joined:
     def __len__(self) -> int:
         return len(self._lengths) + len(self.waiting)
 
-    def settle(self, enough: int) -> None:
+    def settle(self, enough: int) -> int:
         waiting = self.waiting
-        if len(waiting) >= enough:
-            # First what touches all of each value: then its length is near.
-            self._data.append(self._join(waiting))
-            self._lengths.extend(map(len, waiting))
-            waiting.clear()
+        if len(waiting) < enough:
+            return 0
+        # First what touches all of each value: then its length is near.
+        data = self._join(waiting)
+        self._data.append(data)
+        self._lengths.extend(map(len, waiting))
+        waiting.clear()
+        return len(data)
+
+    def spill(self, spool: Spool) -> None:
+        self._data = spool.put(self._data)
 
     def write(self, parts: Parts) -> None:
         self.settle(1)
@@ -127,6 +148,7 @@ def gather(
     max_parallelism: int,
     kind: TypeInformation,
     only: type | None,
+    spool: Spool,
 ) -> dict[int, Gathered]:
     """The entries by key group. `only` is the type of all values, if they have one in common."""
     key = only_type(keys)
@@ -136,7 +158,7 @@ def gather(
 
         # Half of a surrogate pair is nothing that pyarrow takes.
         with contextlib.suppress(UnicodeEncodeError):
-            sliced = slice_by_group(keys, values, max_parallelism, key_letter, value_letter)
+            sliced = slice_by_group(keys, values, max_parallelism, key_letter, value_letter, spool)
             return {group: Gathered(*columns) for group, columns in sliced.items()}
     return _deal(
         keys,
@@ -145,6 +167,7 @@ def gather(
         key,
         lambda: _Joined(key_letter) if key_letter else _Listed(None, key),
         lambda: _Joined(value_letter) if value_letter else _Listed(kind, only),
+        spool,
     )
 
 
@@ -160,12 +183,14 @@ def _deal(
     key: type | None,
     key_column: Callable[[], _Growing],
     value_column: Callable[[], _Growing],
+    spool: Spool,
 ) -> dict[int, Gathered]:
     growing: dict[int, tuple[_Growing, _Growing]] = {}
     # Two lists to look up in, and one loop: every entry of the state passes here.
     nowhere: list[Any] = []
     keys_of, values_of = [nowhere] * max_parallelism, [nowhere] * max_parallelism
     values_left = iter(values)
+    joined = 0
     for batch, groups in group_batches(keys, max_parallelism, key):
         present = set(groups)
         for group in present.difference(growing):
@@ -177,5 +202,9 @@ def _deal(
             values_of[group].append(value)
         for group in present:
             for column in growing[group]:
-                column.settle(_ENOUGH)
+                joined += column.settle(_ENOUGH)
+            if joined > spool.limit:
+                for column in chain(*growing.values()):
+                    column.spill(spool)
+                joined = 0
     return {group: Gathered(*columns) for group, columns in growing.items()}

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.common.clock import Clock, SystemClock
 from penstock.common.slices import in_slices
+from penstock.common.spool import Spool
 from penstock.state.backend import Captured
 from penstock.state.capture import TableCapture
 from penstock.state.database_files import SavedDatabase
@@ -59,10 +60,11 @@ class HashMapBackend:
         return self._captured(full=True)
 
     def _captured(self, full: bool) -> Captured:
-        captures = [self._capture(name, table, full) for name, table in self._tables.items()]
+        spool = Spool()
+        captures = [self._capture(*table, full, spool) for table in self._tables.items()]
         return Captured([capture.blocks for capture in captures])
 
-    def _capture(self, name: str, table: StateTable, full: bool) -> TableCapture:
+    def _capture(self, name: str, table: StateTable, full: bool, spool: Spool) -> TableCapture:
         entries = table.entries
         removed: list[Any] = []
         if full:
@@ -74,7 +76,8 @@ class HashMapBackend:
             if len(keys) < len(changed):
                 removed = [key for key in changed if key not in entries]
         kind = self._declared.type_of(name)
-        return TableCapture.of(name, table.kind, kind, self._max_parallelism, keys, values, removed)
+        most = self._max_parallelism
+        return TableCapture.of(name, table.kind, kind, most, keys, values, removed, spool)
 
     def _everything(self, name: str, entries: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
         prune = self._declared.prune_in_snapshots(name)

@@ -39,6 +39,8 @@ _OBJECT_BYTES = 200
 """What an entry takes in the cache beyond its value, about."""
 _SAMPLE = 16
 """The size of one value is taken to be that of so many."""
+_WRITE = 1 << 22
+"""About so many bytes are written to the database at once."""
 # A dict's own methods, which look into the cache only.
 _get, _set, _pop = dict.get, dict.__setitem__, dict.pop
 _count, _cached_keys, _newest_keys = dict.__len__, dict.__iter__, dict.__reversed__
@@ -219,17 +221,28 @@ class RocksEntries(dict[Any, Any]):
     def _write(self, keys: Iterable[Any]) -> None:
         """Write the removals there were, and the values of those of `keys` that are cached."""
         gone = [self.encode(key) for key in self._removed if _get(self, key, ABSENT) is ABSENT]
-        puts = [
-            (self.encode(key), self._pickled(key, value))
-            for key in keys
-            if (value := _get(self, key, ABSENT)) is not ABSENT
-        ]
-        if puts or gone:
-            self._database.write(puts, gone)
-            self._writes += 1
+        if gone:
+            self._put([], gone)
+        puts: list[tuple[bytes, bytes]] = []
+        size = 0
+        for key in keys:
+            value = _get(self, key, ABSENT)
+            if value is ABSENT:
+                continue
+            puts.append((self.encode(key), self._pickled(key, value)))
+            size += len(puts[-1][1])
+            if size >= _WRITE:
+                self._put(puts)
+                puts, size = [], 0
+        if puts:
+            self._put(puts)
+        self._removed.clear()
+
+    def _put(self, puts: list[tuple[bytes, bytes]], gone: Iterable[bytes] = ()) -> None:
+        self._database.write(puts, gone)
+        self._writes += 1
         self._seen += len(puts)
         self._seen_bytes += sum(len(data) for _, data in puts)
-        self._removed.clear()
 
     def _pickled(self, key: Any, value: Any) -> bytes:
         try:

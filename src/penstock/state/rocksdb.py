@@ -19,6 +19,7 @@ from typing import Any
 from penstock import kept
 from penstock.common.clock import Clock, SystemClock
 from penstock.common.settings import StateSettings
+from penstock.common.spool import Spool
 from penstock.state.backend import Captured
 from penstock.state.capture import TableCapture, encode_block
 from penstock.state.database_files import LinkedFiles, SavedDatabase
@@ -89,9 +90,9 @@ class RocksDBBackend:
             # Now: a state may be declared, or migrated, before these are gone through.
             described = list(self._empty_tables())
             return Captured([*parts, lambda: described], self._link(checkpoint))
-        view = self.database.view()
+        view, spool = self.database.view(), Spool()
         for name in self._tables:
-            parts.extend(self._changes(name, view))
+            parts.extend(self._changes(name, view, spool))
         return Captured(parts)
 
     def whole(self) -> Captured:
@@ -130,14 +131,16 @@ class RocksDBBackend:
         threads = self._settings.transfer_threads
         return LinkedFiles(folder, names, spans, self.database.entries_size(), threads)
 
-    def _changes(self, name: str, view: View) -> list[Callable[[], Iterable[GroupBlock]]]:
+    def _changes(
+        self, name: str, view: View, spool: Spool
+    ) -> list[Callable[[], Iterable[GroupBlock]]]:
         table, entries = self._tables[name]
         keys, values, removed, elsewhere = entries.changed()
         type_info = self._declared.type_of(name)
 
         def capture(keys: list[Any], values: list[Any], removed: list[Any]) -> TableCapture:
             most = self._max_parallelism
-            return TableCapture.of(name, table.kind, type_info, most, keys, values, removed)
+            return TableCapture.of(name, table.kind, type_info, most, keys, values, removed, spool)
 
         def looked_up() -> Iterable[GroupBlock]:
             found, values, removed = [], [], []

@@ -10,6 +10,9 @@ lies in segments of its own.
 Layout: magic, version, length of the index, index (JSON), then the blocks' bytes one after
 another, each compressed where the version says so. The checksum stands in the segment's handle,
 which is part of the checkpoint's metadata.
+
+The index has the sizes of all blocks and comes first, so a block waits until the last one is made:
+in a spool (`penstock.common.spool`), which has few of their bytes in memory.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.common.spool import Part, Spool, chunks_of, whole
 from penstock.errors import CorruptCheckpointError, StateError
 from penstock.state.schema import PICKLED, Schema, needs_pickle, schema_of
 
@@ -41,18 +45,29 @@ class GroupBlock:
     state: str
     kind: str
     group: int
-    parts: Sequence[bytes]
+    parts: Sequence[Part]
     """One after another: joining many megabytes takes time, and writing needs it not."""
     schema: Schema = field(default_factory=lambda: schema_of(PICKLED))
     """The type of the values."""
 
     @property
     def payload(self) -> bytes:
-        return b"".join(self.parts)
+        return whole(self.parts)
 
     @property
     def size(self) -> int:
         return sum(map(len, self.parts))
+
+    def compressed(self) -> GroupBlock:
+        """The same, with its bytes compressed."""
+        packer = zlib.compressobj(_QUICKLY)
+        parts = [packed for chunk in chunks_of(self.parts) if (packed := packer.compress(chunk))]
+        return replace(self, parts=[*parts, packer.flush()])
+
+    def kept_in(self, spool: Spool) -> GroupBlock:
+        """The same, with its bytes where the spool has room for them."""
+        parts = spool.keep(self.parts)
+        return self if parts is self.parts else replace(self, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -81,22 +96,23 @@ def encode_segment(blocks: Iterable[GroupBlock], origin: Origin | None = None) -
 
 def segment_parts(
     blocks: Iterable[GroupBlock], origin: Origin | None = None, compress: bool = False
-) -> list[bytes]:
+) -> Iterator[bytes]:
     """The same in parts, which are written one after another; each block compressed or not."""
+    spool = Spool()
+    blocks = [block.compressed().kept_in(spool) if compress else block for block in blocks]
     states = _States()
     index: list[list[int]] = []
-    payloads: list[bytes] = []
     offset = 0
     for block in blocks:
-        parts = [zlib.compress(block.payload, _QUICKLY)] if compress else block.parts
-        size = sum(map(len, parts))
+        size = block.size
         index.append([states.number(block), block.group, offset, size])
-        payloads.extend(parts)
         offset += size
     content = {"origin": vars(origin or Origin()), "states": states.listed, "blocks": index}
     head = json.dumps(content, separators=(",", ":")).encode()
-    version = _COMPRESSED if compress else _VERSION
-    return [_HEADER.pack(_MAGIC, version, len(head)), head, *payloads]
+    yield _HEADER.pack(_MAGIC, _COMPRESSED if compress else _VERSION, len(head))
+    yield head
+    for block in blocks:
+        yield from chunks_of(block.parts)
 
 
 class _States:

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.checkpoint.handles import SegmentHandle
 from penstock.checkpoint.parts import keyed_files
 from penstock.checkpoint.segment_names import written_for
+from penstock.checkpoint.segment_writing import store_segment
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common.keys import (
     NO_GROUP,
@@ -21,6 +22,7 @@ from penstock.common.keys import (
     key_group,
     subtask_of_group,
 )
+from penstock.common.spool import Spool
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.typeinfo.base import shorten
 from penstock.errors import StateError
@@ -35,8 +37,8 @@ from penstock.state.segments import (
     GroupBlock,
     Origin,
     decode_segment,
-    encode_segment,
     origin_of,
+    segment_parts,
 )
 
 Written = list[tuple[int, SegmentHandle]]
@@ -55,9 +57,8 @@ class Target:
     def write(self, blocks: Sequence[GroupBlock], origin: Origin, groups: range) -> SegmentHandle:
         # A task may run twice, so a name must not come again.
         name = written_for(self.uid, origin.subtask)
-        data = encode_segment(blocks, origin)
-        path = self.store.write_segment(name, data)
-        return SegmentHandle.of(path, data, groups, ((b.state, b.kind) for b in blocks))
+        states = [(block.state, block.kind) for block in blocks]
+        return store_segment(self.store, name, segment_parts(blocks, origin), groups, states)
 
     def groups(self, subtask: int) -> range:
         return groups_of_subtask(subtask, self.max_parallelism, self.parallelism)
@@ -166,6 +167,7 @@ class WriteKeyed:
             list(entries),
             list(entries.values()),
             [],
+            Spool(),
         ).blocks()
         handle = target.write(blocks, target.origin(subtask), target.groups(subtask))
         return [(subtask, handle)]

@@ -15,7 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from penstock.common.filesystem import AppendStream, MemoryFileSystem, register_scheme
+from penstock.common.filesystem import (
+    AppendStream,
+    Content,
+    MemoryFileSystem,
+    parts_of,
+    register_scheme,
+)
 from penstock.errors import StorageError
 
 T = TypeVar("T")
@@ -161,9 +167,12 @@ class FaultyFileSystem(MemoryFileSystem):
             self.later(late)
         raise StorageError(f"simulated: the storage did not answer to {what}")
 
-    def create(self, path: str, *parts: bytes) -> bool:
+    def create(self, path: str, content: Content) -> bool:
+        # It may be made later, or twice.
+        data = b"".join(parts_of(content))
+
         def make() -> bool:
-            created = MemoryFileSystem.create(self, path, *parts)
+            created = MemoryFileSystem.create(self, path, data)
             if created and (path.endswith("/_metadata") or "/generation-" in path):
                 self.decisions.setdefault(path, self.files[path])
             return created
