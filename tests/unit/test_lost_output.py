@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from patience import PATIENCE
 
 from penstock.checkpoint.metadata import CheckpointMetadata
-from penstock.checkpoint.settings import LostOutput
+from penstock.checkpoint.settings import CheckpointSettings, LostOutput
 from penstock.checkpoint.store import CheckpointStore
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.plain import Plain
 from penstock.connectors.sink import Committer, CommitterContext, Sink, SinkWriter, WriterContext
+from penstock.datastream import DataStream
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import JobFailedError, LostOutputError, SinkError, StorageError
+from penstock.errors import (
+    JobFailedError,
+    LostOutputError,
+    SinkError,
+    StorageError,
+    SupersededError,
+)
+from penstock.jobmanager.committing import Committables
 from penstock.jobmanager.lost_output import WayOut, way_out, without
+from penstock.jobmanager.recovery import settle_start
 from penstock.testing import local_environment
 
 BELOW = "execution.checkpointing."
@@ -54,6 +66,70 @@ def test_the_way_out(
 def test_what_is_left_without_the_lost() -> None:
     covered = {"one": ({"id": 1}, {"id": 2}), "two": ({"id": 1},)}
     assert without(covered, [{"id": 1}]) == {"one": ({"id": 2},), "two": ()}
+
+
+# --- settling what a start point covers ---------------------------------------------------------
+
+
+class Loses:
+    """Committers that have lost what they are to commit."""
+
+    def __init__(self, error: LostOutputError) -> None:
+        self.meanwhile: Callable[[], object] = lambda: None
+        self._error = error
+
+    def known(self, committables: Committables) -> Committables:
+        return committables
+
+    def commit(self, committables: Committables) -> None:
+        self.meanwhile()
+        raise self._error
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CheckpointStore:
+    """With checkpoints 1, 2 and 3, which cover a, b and c; the next covers the one before too."""
+    store = CheckpointStore(str(tmp_path), "job").claim()
+    for checkpoint, covered in ((1, "a"), (2, "ab"), (3, "bc")):
+        metadata = CheckpointMetadata("job", checkpoint, 1, 0, {}, {}, {"sink": tuple(covered)})
+        assert store.complete(metadata)
+    return store
+
+
+def settle(
+    store: CheckpointStore,
+    commits: Loses,
+    struck: Mapping[int, str] | None = None,
+    choice: LostOutput = LostOutput.STOP,
+) -> None:
+    newest, _ = store.newest()
+    job: Any = SimpleNamespace(store=store, checkpoints=CheckpointSettings(lost_output=choice))
+    settle_start(job, cast(Any, commits), newest, struck or {})
+
+
+def test_a_driver_that_was_replaced_withdraws_nothing(store: CheckpointStore) -> None:
+    """The other one has committed and cleared up: to this one that looks like a loss."""
+    commits = Loses(LostOutputError("lost", ["c"]))
+    others = []
+    commits.meanwhile = lambda: others.append(CheckpointStore(store.directory, "job").claim())
+    with pytest.raises(SupersededError):
+        settle(store, commits)
+    [other] = others
+    newest, _ = other.newest()
+    assert newest is not None and newest.checkpoint == 3
+
+
+def test_the_job_does_not_go_back_to_a_checkpoint_that_is_damaged(store: CheckpointStore) -> None:
+    commits = Loses(LostOutputError("lost", ["c"], ["b"]))
+    with pytest.raises(LostOutputError, match="or to repeat, to go on from checkpoint 1"):
+        settle(store, commits, {2: "damaged"})
+    with pytest.raises(SinkError, match="goes on from checkpoint 2"):
+        settle(store, commits)
+
+
+def test_a_sink_must_say_what_to_skip(store: CheckpointStore) -> None:
+    with pytest.raises(SinkError, match="lost; the sink does not say what to skip"):
+        settle(store, Loses(LostOutputError("lost")), choice=LostOutput.SKIP)
 
 
 # --- in a job ---------------------------------------------------------------------------------
@@ -129,8 +205,9 @@ def server() -> Iterator[Server]:
     SERVERS.remove(made)
 
 
-def run(**settings: str) -> Any:
-    """Let a job write all numbers once; its last progress."""
+@contextmanager
+def writing(**settings: str) -> Iterator[DataStream]:
+    """A stream of numbers that are written, each once."""
     values = {
         BELOW + "interval": "10 ms",
         "restart-strategy.type": "fixed-delay",
@@ -144,7 +221,13 @@ def run(**settings: str) -> Any:
         source = NumberSequenceSource(0, NUMBERS - 1)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
         stream.sink_to(ServerSink()).uid("sink")
-        job = env.execute_async("writes")
+        yield stream
+
+
+def run(**settings: str) -> Any:
+    """Let a job write all numbers once; its last progress."""
+    with writing(**settings) as stream:
+        job = stream.get_execution_environment().execute_async("writes")
         try:
             job.get_job_execution_result().result(PATIENCE)
         finally:
@@ -152,7 +235,7 @@ def run(**settings: str) -> Any:
         return progress
 
 
-def test_nothing_visible_goes_back_and_every_record_is_there_once(server: Server) -> None:
+def lose_all(server: Server) -> set[str]:
     """The third and later transactions are lost once, before any of their checkpoint is there."""
     gone: set[str] = set()
 
@@ -163,9 +246,24 @@ def test_nothing_visible_goes_back_and_every_record_is_there_once(server: Server
         return name in gone
 
     server.loses = loses
+    return gone
+
+
+def test_nothing_visible_goes_back_and_every_record_is_there_once(server: Server) -> None:
+    gone = lose_all(server)
     progress = run()
     assert gone
     assert progress.restarts >= 1
+    assert server.counts() == Counter(range(NUMBERS))
+
+
+def test_what_the_client_was_given_does_not_come_again_when_the_job_goes_back(
+    server: Server,
+) -> None:
+    gone = lose_all(server)
+    with writing() as stream:
+        assert Counter(stream.execute_and_collect()) == Counter(range(NUMBERS))
+    assert gone
     assert server.counts() == Counter(range(NUMBERS))
 
 

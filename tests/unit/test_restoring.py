@@ -258,9 +258,9 @@ def settled_with(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     chosen: list[int] = []
     settle = job_master.settle_start
 
-    def settled(job: Any, commits: Any, metadata: Any) -> None:
+    def settled(job: Any, commits: Any, metadata: Any, struck: Any) -> None:
         chosen.append(metadata.checkpoint)
-        settle(job, commits, metadata)
+        settle(job, commits, metadata, struck)
 
     monkeypatch.setattr(job_master, "settle_start", settled)
     return chosen

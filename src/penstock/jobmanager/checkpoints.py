@@ -341,7 +341,7 @@ class Checkpoints:
         self.given_up(metadata.checkpoint, reason)
 
     def exists(self, metadata: CheckpointMetadata) -> bool:
-        """Tell slots and whoever waits for results; what it replaces is given up."""
+        """Tell slots and whoever asked for it; what it replaces is given up."""
         checkpoint, newest = metadata.checkpoint, self._coordinator.confirmed
         if not self._coordinator.completed(checkpoint, self._clock.monotonic_ms()):
             return False
@@ -352,7 +352,6 @@ class Checkpoints:
         for older in self._coordinator.subsumed():
             self.given_up(older, f"checkpoint {checkpoint} was complete before it", counts=False)
         self._attempt.tell_all(Complete(self._attempt.number, checkpoint))
-        self._results.completed(checkpoint)
         if self._job.store is not None:
             self._retained.completed(metadata)
         if self._is_last(metadata):
@@ -373,8 +372,12 @@ class Checkpoints:
             self._over()
 
     def settled(self, metadata: CheckpointMetadata) -> None:
-        """All that it covers is committed, and marked: older ones are not needed any more."""
+        """All that it covers is committed, and marked: older ones are not needed any more.
+
+        No attempt goes back behind it: its results can be given away.
+        """
         last = self._is_last(metadata)
+        self._results.completed(metadata.checkpoint)
         if self._job.store is not None:
             self._discard_before(metadata.checkpoint)
         self._savepoints.completed(metadata.checkpoint)

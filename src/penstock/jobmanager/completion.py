@@ -2,14 +2,16 @@
 
 1. Of a savepoint: the manifest of the copy is written. The copy exists, and is the user's.
 2. The manifest of the checkpoint is written, among the job's own files. The checkpoint exists.
-3. Slots hear of it, and results that waited for it go to the client.
+3. Slots hear of it.
 4. What it covers is committed.
 5. The checkpoint and the copy are marked: nobody needs to ask again what is committed.
-6. Whoever asked for it hears of it, and older checkpoints are deleted.
+6. Results that waited for it go to the client, whoever asked for a savepoint hears of it, and older
+   checkpoints are deleted.
 
 A driver that dies, or an attempt that ends, before step 2 has not taken the checkpoint. After it,
 recovery begins with this checkpoint and carries out steps 4 and 5 again before the first record.
-Older checkpoints stay until then: if the commit fails for good, there is one to go back to.
+Older checkpoints stay until then: if the commit fails for good, there is one to go back to. Results
+that the client was given would come again from there, so it is given none before.
 
     2: written --> it exists
           |  error: it may exist all the same

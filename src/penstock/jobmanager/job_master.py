@@ -258,8 +258,10 @@ class JobMaster:
                 self._note(notes or [])
                 self._settled(start)
 
-        commits = self._checkpoints.committing
-        self._environment.io.submit(lambda: settle_start(job, commits, start.metadata), done)
+        commits, struck = self._checkpoints.committing, dict(self._checkpoints.struck)
+        self._environment.io.submit(
+            lambda: settle_start(job, commits, start.metadata, struck), done
+        )
 
     def _settled(self, start: StartPoint) -> None:
         self._checkpoints.restored(start)

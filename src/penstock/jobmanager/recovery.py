@@ -75,12 +75,16 @@ def settle_output(
     The checkpoint.
     """
     metadata, _ = _choose(job, undecided, False, struck)
-    settle_start(job, commits, metadata)
+    settle_start(job, commits, metadata, struck)
     return metadata
 
 
-def settle_start(job: Job, commits: Commits, metadata: CheckpointMetadata | None) -> list[str]:
+def settle_start(
+    job: Job, commits: Commits, metadata: CheckpointMetadata | None, struck: Mapping[int, str]
+) -> list[str]:
     """What the checkpoint covers becomes visible, and all else never; what to tell the user.
+
+    `struck` has the checkpoints that are damaged, and why.
 
     SupersededError if another driver has taken the job over. LostOutputError if something that
     it covers is lost and nobody has chosen what to do; SinkError if the checkpoint is withdrawn
@@ -96,7 +100,9 @@ def settle_start(job: Job, commits: Commits, metadata: CheckpointMetadata | None
         try:
             notes = _commit(job, job.store, metadata, commits, covered)
         except LostOutputError as error:
-            raise _withdrawn(job, job.store, metadata, error) from error
+            # It may be another driver that committed and cleared up.
+            job.store.check_current()
+            raise _withdrawn(job, job.store, metadata, struck, error) from error
     commits.abort_others(covered)
     return notes
 
@@ -168,19 +174,26 @@ def _commit(
         except LostOutputError as error:
             if job.checkpoints.lost_output is not LostOutput.SKIP:
                 raise
+            rest = without(left, error.lost)
+            if rest == left:
+                raise SinkError(f"{error.message}; the sink does not say what to skip") from error
             notes.append(f"left out, as {options.LOST_OUTPUT.key} says: {error.message}")
-            left = without(left, error.lost)
+            left = rest
     if covered == metadata.committables:
         note_commit(lambda: store.mark_committed(metadata.checkpoint))
     return notes
 
 
 def _withdrawn(
-    job: Job, store: CheckpointStore, metadata: CheckpointMetadata, error: LostOutputError
+    job: Job,
+    store: CheckpointStore,
+    metadata: CheckpointMetadata,
+    struck: Mapping[int, str],
+    error: LostOutputError,
 ) -> SinkError:
     """Something that the checkpoint covers is lost: withdraw it, if the one before can be used."""
     checkpoint = metadata.checkpoint
-    older, _ = store.newest(before=checkpoint)
+    older, _ = store.newest(struck, before=checkpoint)
     if older is None or way_out(job.checkpoints.lost_output, error, older) is WayOut.STOP:
         return unchosen(error, checkpoint, older)
     store.withdraw(checkpoint)

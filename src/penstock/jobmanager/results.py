@@ -62,7 +62,7 @@ class ResultGate:
 
     def completed(self, checkpoint: int) -> None:
         """What `checkpoint` covers is final."""
-        self._completed = checkpoint
+        self._completed = max(self._completed, checkpoint)
         ready = [held for held in self._held if held.epoch <= checkpoint]
         self._held = [held for held in self._held if held.epoch > checkpoint]
         # A file for each checkpoint: its place is free again when the client has read it.
