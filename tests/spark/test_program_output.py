@@ -1,4 +1,4 @@
-"""What a program logs and prints is its own, also on Spark."""
+"""What a program logs and prints is its own, also on Spark; slots are as `python.*` says."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from penstock.datastream import MapFunction, StreamExecutionEnvironment
 
 class Logging(MapFunction):
     def map(self, value):
-        logging.getLogger("my.module").debug("function saw %d", value)
+        from module_of_the_host import SEEN
+        logging.getLogger("my.module").debug("%s %d", SEEN, value)
         return value
 
 settings = {"penstock.progress": "off", "spark.master": "local[4]"}
 settings["python.logging.level.overrides"] = "my.module:DEBUG"
+settings["python.pythonpath"] = "modules"
 settings["jobmanager.rpc.address"] = "localhost"
 env = StreamExecutionEnvironment(Configuration.from_dict(settings))
 logging.info("begin")
@@ -32,7 +34,9 @@ logging.info("end")
 
 
 def test_sparks_loggers_stay_out_of_the_programs(tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "module_of_the_host.py").write_text("SEEN = 'function saw'\n")
+    (tmp_path / "job.py").write_text(JOB.replace('"modules"', repr(str(tmp_path / "modules"))))
     paths = {"PYTHONPATH": str(Path(penstock.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "job.py"],

@@ -125,8 +125,8 @@ def test_an_empty_file_sets_nothing(write, text):
             "penstock.yaml:3: parallelism.default is '3' here and '2' in line 2",
         ),
         (
-            "execution.checkpointing.dir: /a\nstate.checkpoints.dir: /b\n",
-            "penstock.yaml:2: state.checkpoints.dir is '/b' here and '/a' in line 1",
+            "restart-strategy: none\nrestart-strategy: off\n",
+            "penstock.yaml:2: restart-strategy is 'off' here and 'none' in line 1",
         ),
         (
             "heartbeat.timeout: 1 s\nparallelism.default: [1, 2]\n",
@@ -149,6 +149,17 @@ def test_a_mistake_is_one_line_with_file_and_line(write, text, message):
 )
 def test_what_is_not_yaml_names_the_line(write, text):
     assert refusal(write(text)).startswith("penstock.yaml:")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_present_spelling_wins_over_an_older_one(write, swapped):
+    lines = ["state.backend.incremental: true", "execution.checkpointing.incremental: false"]
+    lines += ["state.backend: rocksdb", "state.backend.type: hashmap"]
+    found = values_of(read_config_file(write("\n".join(reversed(lines) if swapped else lines))))
+    assert found == {
+        "execution.checkpointing.incremental": "false",
+        "state.backend.type": "hashmap",
+    }
 
 
 def test_the_same_value_twice_does_no_harm(write):

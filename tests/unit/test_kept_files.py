@@ -1,6 +1,6 @@
 """Savepoints and checkpoints of older versions are restored, and give the right results.
 
-They lie in `kept`, in a folder for every version: `9d0f5f6` is the commit that wrote its files, and
+They lie in `kept`, in a folder for every version: `9d0f5f6` is a commit that wrote its files, and
 `first` the first version that had savepoints. `kept_programs` are the programs that they are of;
 `make_kept.py` makes files of another version.
 """

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.config_layers import Setting
 from penstock.common.config_options import canonical_key, check_value
-from penstock.common.flink_keys import keys_of_type
+from penstock.common.flink_keys import is_present, keys_of_type
 from penstock.common.map_values import format_map
 from penstock.errors import ConfigurationError
 
@@ -58,6 +58,7 @@ def _file_in(directory: Path) -> Path | None:
 def read_config_file(path: Path) -> dict[str, Setting]:
     """What the file sets, by canonical key; each setting's origin is `file:line`."""
     settings: dict[str, Setting] = {}
+    spelled: dict[str, str] = {}
     for entry in _entries(path):
         origin = f"{path}:{entry.line}"
         try:
@@ -66,11 +67,15 @@ def read_config_file(path: Path) -> dict[str, Setting]:
             raise ConfigurationError(f"{origin}: {error}{_whose(path)}") from error
         key = canonical_key(entry.key)
         before = settings.setdefault(key, Setting(entry.value, origin))
-        if before.value != entry.value:
+        other = spelled.setdefault(key, entry.key)
+        if before.value != entry.value and is_present(entry.key) == is_present(other):
             raise ConfigurationError(
                 f"{origin}: {entry.key} is {entry.value!r} here and {before.value!r} in line "
                 f"{before.origin.rpartition(':')[2]}"
             )
+        # Flink's present spelling wins over an older one, wherever they stand.
+        if is_present(entry.key) and not is_present(other):
+            settings[key], spelled[key] = Setting(entry.value, origin), entry.key
     return settings
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.common.config_options import canonical_key, check_keys
+from penstock.common.flink_keys import is_present
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ Settings = Mapping[str, Setting]
 def settings_of(values: Mapping[str, str], origin: str) -> dict[str, Setting]:
     """`values` as one layer; ConfigurationError for an unknown key."""
     check_keys(values)
-    # Where a key and its alias are both given, the key itself wins: it comes second.
-    aliases_first = sorted(values, key=lambda key: key == canonical_key(key))
+    # Of several spellings Flink's present one wins, else the key itself: it comes last.
+    aliases_first = sorted(values, key=lambda key: (is_present(key), key == canonical_key(key)))
     return {canonical_key(key): Setting(values[key], origin) for key in aliases_first}
 
 

@@ -413,6 +413,11 @@ def _rows() -> list[list[str]]:
     return [[part.strip() for part in line.split("|")] for line in lines]
 
 
+def is_present(key: str) -> bool:
+    """Whether the present version of Flink spells a key like this."""
+    return key in flink_keys()
+
+
 @functools.cache
 def keys_of_type(name: str) -> frozenset[str]:
     """The keys whose values are of a type of Flink's, such as `List` or `Map`."""

@@ -27,6 +27,7 @@ from penstock.datastream import DataStream, TimeWindow
 ROCKSDB = {"state.backend.type": "rocksdb"}
 FILES = {**ROCKSDB, "state.backend.rocksdb.checkpoint.files-from": "0"}
 CHANGELOG = {"state.backend.changelog.enabled": "true", "penstock.changelog.interval": "1 ms"}
+COMPRESSED = {"execution.checkpointing.snapshot-compression": "true"}
 UNALIGNED = {"execution.checkpointing.unaligned.enabled": "true"}
 
 
@@ -89,6 +90,16 @@ def rocksdb_files_and_deltas(numbers: DataStream) -> DataStream:
 @program(in_windows(SIZE, SIZE, shown), checkpoints=(20, 50), settings=FILES, good=has_files)
 def rocksdb_files_of_windows(numbers: DataStream) -> DataStream:
     return tumbling_with_lateness(numbers)
+
+
+@program(remembered, checkpoints=(20, 35, 50), settings=COMPRESSED, good=has_deltas)
+def compressed_deltas(numbers: DataStream) -> DataStream:
+    return deltas(numbers)
+
+
+@program(remembered, settings=COMPRESSED)
+def compressed(numbers: DataStream) -> DataStream:
+    return deltas(numbers)
 
 
 @program(remembered, checkpoints=(20, 50), settings=CHANGELOG, good=has_log)
