@@ -16,9 +16,7 @@ from penstock.connectors.kafka.settings import logged, need_client
 from penstock.errors import ProgramError, SourceError
 
 ASK_SECONDS = 30.0
-_ASK_GROUP_SECONDS = 5.0
-"""For one of several tries."""
-_PAUSE_SECONDS = 0.1
+_ASK_AGAIN_SECONDS = 1.0
 
 Partition = tuple[str, int]
 """A topic and the number of a partition of it."""
@@ -132,44 +130,41 @@ class OffsetsOfCluster:
             raise failure(what, error, names, self._group) from error
 
     def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
+        """What the group has committed, asked as a member of it would ask.
+
+        The admin client has a call for this that ends the process when the coordinator of the group
+        has moved or just begun (librdkafka 2.16: it follows a pointer that only consumers set).
+        """
+        if self._group is None:
+            raise ProgramError("committed offsets are those of a group: set_group_id() names it")
+        kafka = need_client()
+        own = {"group.id": self._group, "enable.auto.commit": "false"}
+        consumer = kafka.Consumer({**logged(self._properties), **own})
+        try:
+            places = [kafka.TopicPartition(*partition) for partition in partitions]
+            found = self._ask_group(consumer, places)
+        except kafka.KafkaException as error:
+            what = f"Kafka does not say what group {self._group} committed"
+            raise failure(what, error, None, self._group) from error
+        finally:
+            consumer.close()
+        return {(f.topic, f.partition): int(f.offset) for f in found if f.offset >= 0}
+
+    @staticmethod
+    def _ask_group(consumer: Any, places: list[Any]) -> list[Any]:
+        """The answer of the group's coordinator, which is waited for."""
         kafka = need_client()
         deadline = time.monotonic() + ASK_SECONDS
         while True:
             try:
-                return self._ask_group(partitions)
-            except (kafka.KafkaException, TimeoutError) as error:
-                # The coordinator of the group may have moved, or load what groups committed.
-                if passes(error.args[0] if error.args else None) and time.monotonic() < deadline:
-                    time.sleep(_PAUSE_SECONDS)
-                    continue
-                what = f"Kafka does not say what group {self._group} committed"
-                raise failure(what, error, None, self._group) from error
-
-    def _ask_group(self, partitions: list[Partition]) -> dict[Partition, int]:
-        if self._group is None:
-            raise ProgramError("committed offsets are those of a group: set_group_id() names it")
-        kafka = need_client()
-        places = [kafka.TopicPartition(*partition) for partition in partitions]
-        # Not the admin client: it crashes with the process when the coordinator of the group has
-        # moved, or is not known yet (librdkafka's issue 5040). Reading what is committed makes the
-        # client wait for transactions that commit offsets.
-        own = {
-            "group.id": self._group,
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-        consumer = kafka.Consumer({**logged(self._properties), **own})
-        try:
-            found = consumer.committed(places, timeout=_ASK_GROUP_SECONDS)
-        except kafka.KafkaException:
-            # A group without a right has no coordinator, and why is an event.
-            event = consumer.poll(0)
-            if event is not None and event.error() is not None:
-                raise kafka.KafkaException(event.error()) from None
-            raise
-        finally:
-            consumer.close()
-        for place in found:
-            if place.error is not None:
-                raise kafka.KafkaException(place.error)
-        return {(f.topic, f.partition): int(f.offset) for f in found if f.offset >= 0}
+                found: list[Any] = consumer.committed(places, timeout=_ASK_AGAIN_SECONDS)
+                for place in found:
+                    if place.error is not None:
+                        raise kafka.KafkaException(place.error)
+                return found
+            except kafka.KafkaException as error:
+                # That the group is not for this user comes apart from the answer, if ever.
+                news = consumer.poll(0)
+                problem = error.args[0] if news is None or news.error() is None else news.error()
+                if not passes(problem) or time.monotonic() >= deadline:
+                    raise kafka.KafkaException(problem) from error
