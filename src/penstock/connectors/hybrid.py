@@ -105,6 +105,12 @@ class _Enumerator(SplitEnumerator):
         # Before the last source a question must mean that the reader has read all it had.
         return self._current.ask_again_ms(subtask) if self._is_last() else None
 
+    def waited_for(self, subtask: int) -> bool:
+        # Between two sources every reader waits for the splits of the next one.
+        if self._current is None or not self._is_last():
+            return True
+        return self._current.waited_for(subtask)
+
     def snapshot(self) -> Plain:
         # Who waits is not part of it: in the next attempt readers may get others' splits.
         current = self._current
