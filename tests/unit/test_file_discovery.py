@@ -214,7 +214,7 @@ class EndingEnumerator:
         self.inner, self.source = inner, source
         self.must_look, self.found = inner.must_look, inner.found
         self.snapshot, self.ask_again_ms = inner.snapshot, inner.ask_again_ms
-        self.check = inner.check
+        self.check, self.waited_for = inner.check, inner.waited_for
 
     def close(self):
         pass

@@ -15,7 +15,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.common.bulk_writer import BulkWriterFactory
-from penstock.common.typeinfo.base import shorten
+from penstock.common.typeinfo.base import TypeInformation, shorten
+from penstock.common.typeinfo.texts import text_of
 from penstock.errors import ProgramError, TypeMismatchError
 
 __all__ = [
@@ -114,16 +115,27 @@ class Encoder(ABC):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """As its string, on a line of its own."""
-        return _LineEncoder(charset_name)
+        """As it prints, on a line of its own."""
+        return LineEncoder(charset_name)
 
 
-class _LineEncoder(Encoder):
-    def __init__(self, charset: str) -> None:
+class LineEncoder(Encoder):
+    """Every record on a line of its own, as `print()` shows values of its declared type."""
+
+    def __init__(self, charset: str, declared: TypeInformation | None = None) -> None:
         self._charset = check_charset(charset)
+        self._declared = declared
+        self._text = text_of(declared)
+
+    def for_type(self, declared: TypeInformation | None) -> LineEncoder:
+        """The same for records of this type."""
+        return LineEncoder(self._charset, declared)
 
     def encode(self, value: Any) -> bytes:
-        return f"{value}\n".encode(self._charset)
+        return f"{self._text(value)}\n".encode(self._charset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LineEncoder, (self._charset, self._declared)
 
     # One call per record, not two.
     __call__ = encode

@@ -31,6 +31,9 @@ class RowKind(enum.Enum):
     UPDATE_AFTER = 2
     DELETE = 3
 
+    def __str__(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self.value]
+
     to_j_row_kind = java_only("to_j_row_kind", "use the RowKind itself")
 
 

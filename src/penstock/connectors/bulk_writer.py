@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.bulk_writer import BulkWriter, BulkWriterFactory, Write
-from penstock.common.typeinfo.base import shorten
+from penstock.common.serialization import LineEncoder
+from penstock.common.typeinfo.base import TypeInformation, shorten
 from penstock.errors import RecordError, ResultShapeError
 
 __all__ = ["BulkWriter", "BulkWriterFactory", "RowWriterFactory", "Write"]
@@ -17,6 +18,13 @@ class RowWriterFactory(BulkWriterFactory):
 
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
         self._encode = encode
+
+    def for_type(self, declared: TypeInformation | None) -> RowWriterFactory:
+        """The same for records of this type, which lines of text show."""
+        encoder = getattr(self._encode, "__self__", None)
+        if isinstance(encoder, LineEncoder):
+            return RowWriterFactory(encoder.for_type(declared).encode)
+        return self
 
     def create(self, write: Write) -> BulkWriter:
         return _RowWriter(self._encode, write)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from types import GeneratorType
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo.texts import ToText, text_of
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.errors import RecordError
 
@@ -27,15 +30,23 @@ class CollectSink(Sink):
 class PrintSink(Sink):
     """Records are printed by the client as they come; after a restart some may come again.
 
+    Values of declared types print as PyFlink prints them, others as Python does.
+
     `to_stderr` prints them to the standard error of the program instead of its output.
     """
 
     def __init__(self, identifier: str | None = None, to_stderr: bool = False) -> None:
         self._identifier = identifier
         self.to_stderr = to_stderr
+        self._declared: TypeInformation | None = None
+
+    def for_type(self, declared: TypeInformation | None) -> PrintSink:
+        typed = copy.copy(self)
+        typed._declared = declared
+        return typed
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        return _PrintWriter(context, self._prefix(context))
+        return _PrintWriter(context, self._prefix(context), text_of(self._declared))
 
     def _prefix(self, context: WriterContext) -> str:
         """As Flink prints it: identifier, and the subtask where there are several."""
@@ -77,9 +88,10 @@ class _ClientWriter(SinkWriter):
 
 
 class _PrintWriter(_ClientWriter):
-    def __init__(self, context: WriterContext, prefix: str) -> None:
+    def __init__(self, context: WriterContext, prefix: str, text: ToText) -> None:
         super().__init__(context, transactional=False)
         self._prefix = prefix
+        self._text = text
 
     def write(self, value: Any) -> None:
         if isinstance(value, GeneratorType):
@@ -87,4 +99,4 @@ class _PrintWriter(_ClientWriter):
                 "a record is a generator, which cannot be printed: use flat_map() for the function "
                 "that made it"
             )
-        self._add(f"{self._prefix}{value}")
+        self._add(f"{self._prefix}{self._text(value)}")

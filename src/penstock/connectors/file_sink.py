@@ -10,14 +10,16 @@ renamed, it is an upload until then, and is completed (`penstock.connectors.file
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.common.filesystem import FileSystem
 from penstock.common.plain import Plain
-from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.bulk_writer import BulkWriter, BulkWriterFactory, RowWriterFactory
 from penstock.connectors.file_buckets import (
     BasePathBucketAssigner,
     BucketAssigner,
@@ -68,6 +70,14 @@ class PartFileSink(Sink):
 
     def __init__(self, settings: FileSinkSettings) -> None:
         self._settings = settings
+
+    def for_type(self, declared: TypeInformation | None) -> PartFileSink:
+        writers = self._settings.writers
+        if not isinstance(writers, RowWriterFactory):
+            return self
+        typed = copy.copy(self)
+        typed._settings = replace(self._settings, writers=writers.for_type(declared))
+        return typed
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _FileWriter(self._settings, context)

@@ -109,6 +109,12 @@ class _Enumerator(SplitEnumerator):
         if self._current is not None:
             self._current.check()
 
+    def waited_for(self, subtask: int) -> bool:
+        # Between two sources every reader waits for the splits of the next one.
+        if self._current is None or not self._is_last():
+            return True
+        return self._current.waited_for(subtask)
+
     def snapshot(self) -> Plain:
         # Who waits is not part of it: in the next attempt readers may get others' splits.
         current = self._current

@@ -30,6 +30,7 @@ from typing import Any
 
 from penstock.common.clock import Clock
 from penstock.common.plain import Plain
+from penstock.common.typeinfo import TypeInformation
 from penstock.metrics import MetricGroup
 
 
@@ -149,6 +150,10 @@ class Sink(ABC):
 
     timed = False
     """Whether writers want to know the records' timestamps: `write_timed` is called."""
+
+    def for_type(self, declared: TypeInformation | None) -> Sink:
+        """The sink for a stream of this type; for sinks that write different text then."""
+        return self
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

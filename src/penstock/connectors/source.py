@@ -185,6 +185,13 @@ class SplitEnumerator(ABC):
         looks at what is known and asks nobody.
         """
 
+    def waited_for(self, subtask: int) -> bool:
+        """Whether event time waits for the reader `subtask`, which was just given an empty list.
+
+        By default a reader without splits is idle until it gets one. True: one is about to come.
+        """
+        return False
+
     @abstractmethod
     def snapshot(self) -> Plain:
         """What is not handed out yet, and what else the next enumerator must know."""

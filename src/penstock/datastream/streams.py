@@ -269,10 +269,9 @@ class DataStream(OperatorSettings):
         if not isinstance(sink, Sink):
             raise ProgramError(f"sink_to() needs a Sink, not a {type(sink).__name__}")
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
-        if transformer is not None:
-            prepared = transformer.apply(self)
-            return DataStreamSink(self._env, prepared._node("Sink", SinkOperator(sink), None))
-        return DataStreamSink(self._env, self._node("Sink", SinkOperator(sink), None))
+        prepared = self if transformer is None else transformer.apply(self)
+        operator = SinkOperator(sink.for_type(prepared._type()))
+        return DataStreamSink(self._env, prepared._node("Sink", operator, None))
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:
         """Hand every record to a function, or to an object with a method `invoke`.

@@ -117,10 +117,11 @@ class Sources:
         try:
             splits = enumerator.next_splits(subtask.index)
             again = enumerator.ask_again_ms(subtask.index)
+            waited_for = splits == [] and enumerator.waited_for(subtask.index)
         except Exception as error:
             self._readers.fail(error)
             return
-        self._readers.assign(AssignSplits(self._attempt, subtask, splits, again))
+        self._readers.assign(AssignSplits(self._attempt, subtask, splits, again, waited_for))
 
     def first_words(self, start: StartPoint) -> Iterator[AssignSplits]:
         """Tell readers when to ask: one that was restored with splits may never run out of them.

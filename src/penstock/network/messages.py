@@ -283,6 +283,8 @@ class AssignSplits:
     subtask: Subtask
     splits: list[Plain] | None
     ask_again_ms: int | None = None
+    waited_for: bool = False
+    """Whether event time waits for the reader if it has no splits."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,9 @@ class EventProgress:
         clock.due = False
         if self._reading is not None:
             self._reading.forget_ended(clock)
-        self.set_idle(clock.idle())
+        # A reader without splits is waited for until the enumerator has said that it has none.
+        without = self._reading is not None and self._reading.without_splits
+        self.set_idle(without or clock.idle())
         watermark = clock.watermark()
         if watermark > self.watermark:
             yield from self.advance(watermark)

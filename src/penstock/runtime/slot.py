@@ -238,7 +238,7 @@ class Slot:
                     task.abort(message.checkpoint)
             elif isinstance(message, AssignSplits):
                 task = self.subtasks[SubtaskId(*message.subtask)]
-                task.assign(message.splits, message.ask_again_ms)
+                task.assign(message.splits, message.ask_again_ms, message.waited_for)
             elif isinstance(message, Align):
                 self.subtasks[SubtaskId(*message.subtask)].align(message.limit)
             elif isinstance(message, EmitCredit):

@@ -28,7 +28,7 @@ class SplitReading:
         self._environment = environment
         self._clock = environment.clock
         self._asked = False
-        self._late: list[tuple[list[Plain] | None, int | None]] = []
+        self._late: list[tuple[list[Plain] | None, int | None, bool]] = []
         self._wakes = 0
         self._idle_at_wakes: int | None = None
         self._poll_at_ms: int | None = None
@@ -38,6 +38,8 @@ class SplitReading:
         """When to ask for splits again."""
         self.out_of_splits = False
         self.no_more_splits = False
+        self.without_splits = False
+        """Whether the enumerator said that there is none for this reader just now."""
 
     def ask_due(self, now_ms: int) -> bool:
         return has_come(self.ask_at_ms, self._ask_after_ms, now_ms)
@@ -104,9 +106,13 @@ class SplitReading:
             self._asked = True
             self._environment.tell(SplitRequest(self._attempt, self._subtask))
 
-    def assign(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+    def assign(
+        self, splits: list[Plain] | None, ask_again_ms: int | None, waited_for: bool
+    ) -> None:
         """The enumerator's answer; None: there will be no more."""
         self._asked = False
+        # One that still reads hears this too, when it is told when to ask.
+        self.without_splits = splits == [] and self.out_of_splits and not waited_for
         if splits is None:
             self.no_more_splits = True
         elif splits:
@@ -120,12 +126,14 @@ class SplitReading:
             self.ask_at_ms = self._clock.now_ms() + ask_again_ms
             self._ask_after_ms = ask_again_ms
 
-    def assign_later(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+    def assign_later(
+        self, splits: list[Plain] | None, ask_again_ms: int | None, waited_for: bool
+    ) -> None:
         """Keep the answer until `take_late`."""
-        self._late.append((splits, ask_again_ms))
+        self._late.append((splits, ask_again_ms, waited_for))
 
     def take_late(self) -> None:
         """Act on the answers that were kept."""
         late, self._late = self._late, []
-        for splits, ask_again_ms in late:
-            self.assign(splits, ask_again_ms)
+        for splits, ask_again_ms, waited_for in late:
+            self.assign(splits, ask_again_ms, waited_for)

@@ -122,15 +122,17 @@ class Subtask:
 
     # --- the JobMaster's messages ---------------------------------------------------------------
 
-    def assign(self, splits: list[Plain] | None, ask_again_ms: int | None) -> None:
+    def assign(
+        self, splits: list[Plain] | None, ask_again_ms: int | None, waited_for: bool
+    ) -> None:
         """The answer to a request for splits."""
         assert self._reading is not None
         if self.barriers.requested is not None:
             # The enumerator's part of that checkpoint was taken before it handed these out and
             # holds them still: the reader's part must not.
-            self._reading.assign_later(splits, ask_again_ms)
+            self._reading.assign_later(splits, ask_again_ms, waited_for)
         else:
-            self._reading.assign(splits, ask_again_ms)
+            self._reading.assign(splits, ask_again_ms, waited_for)
 
     def align(self, limit: int) -> None:
         """Read no further than to this watermark."""
