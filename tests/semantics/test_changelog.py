@@ -47,7 +47,7 @@ BUGS = Bugs()
 
 @BUGS.shown_by(WRONG)
 def what_was_logged_is_not_in_the_chain(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SegmentChain, "logged", lambda self, mark, base, piece: None)
+    patch.setattr(SegmentChain, "logged", lambda self, mark, piece: None)
 
 
 @BUGS.shown_by(WRONG)

@@ -37,13 +37,13 @@ def chain() -> SegmentChain:
 
 
 def test_the_next_checkpoint_builds_upon_what_was_logged(chain: SegmentChain) -> None:
-    chain.logged(mark_of(1, 1), handles("full"), handles("log-1"))
+    chain.logged(mark_of(1, 1), handles("log-1"))
     assert chain.base() == handles("full", "log-1")
 
 
 def test_a_checkpoint_confirmed_later_does_not_undo_what_was_logged(chain: SegmentChain) -> None:
     chain.stored(mark_of(2), handles("full", "delta-2"))
-    chain.logged(mark_of(2, 1), handles("full"), handles("log-1"))
+    chain.logged(mark_of(2, 1), handles("log-1"))
     assert chain.confirm(mark_of(2))
     assert chain.base() == handles("full", "log-1")
 
@@ -53,11 +53,11 @@ def test_pieces_move_to_a_checkpoint_that_does_not_name_what_they_build_upon(
 ) -> None:
     """When it is complete, the older one goes, and its segments with it."""
     chain.stored(mark_of(2), handles("full-2"))
-    chain.logged(mark_of(2, 1), handles("full"), handles("log-1"))
-    chain.logged(mark_of(2, 2), handles("full", "log-1"), handles("log-2"))
+    chain.logged(mark_of(2, 1), handles("log-1"))
+    chain.logged(mark_of(2, 2), handles("log-2"))
     assert chain.confirm(mark_of(2))
     assert chain.base() == handles("full-2", "log-1", "log-2")
-    chain.logged(mark_of(2, 3), handles("full-2", "log-1", "log-2"), handles("log-3"))
+    chain.logged(mark_of(2, 3), handles("log-3"))
     chain.stored(mark_of(3), handles("full-2", "log-1", "log-2", "log-3", "delta-3"))
     assert chain.confirm(mark_of(3))
     assert chain.base() == handles("full-2", "log-1", "log-2", "log-3", "delta-3")
@@ -66,17 +66,33 @@ def test_pieces_move_to_a_checkpoint_that_does_not_name_what_they_build_upon(
 def test_a_piece_that_is_stored_behind_the_next_checkpoint_is_let_go(chain: SegmentChain) -> None:
     chain.stored(mark_of(2), handles("full", "delta-2"))
     assert chain.confirm(mark_of(2))
-    chain.logged(mark_of(1, 1), handles("full"), handles("log-1"))
+    chain.logged(mark_of(1, 1), handles("log-1"))
     assert chain.base() == handles("full", "delta-2")
 
 
 def test_only_what_a_checkpoint_refers_to_is_merged(chain: SegmentChain) -> None:
-    chain.logged(mark_of(1, 1), handles("full"), handles("log-1"))
-    chain.logged(mark_of(1, 2), handles("full", "log-1"), handles("log-2"))
+    chain.logged(mark_of(1, 1), handles("log-1"))
+    chain.logged(mark_of(1, 2), handles("log-2"))
     assert chain.begin_compaction() is None
     chain.stored(mark_of(2), handles("full", "log-1", "log-2", "delta-2"))
     assert chain.confirm(mark_of(2))
     assert chain.begin_compaction() is not None
+
+
+def test_one_result_of_a_compaction_at_most_waits_for_a_checkpoint(chain: SegmentChain) -> None:
+    """The newest one of each chain is spared by sweeps, and no other."""
+    chain.stored(mark_of(2), handles("full", "delta-2"))
+    assert chain.confirm(mark_of(2))
+    chosen = chain.begin_compaction()
+    assert chosen is not None
+    chain.stored(mark_of(3), handles("full", "delta-2", "delta-3"))
+    chain.end_compaction(chosen[0], handles("merged")[0])
+    chain.logged(mark_of(3, 1), handles("log-1"))
+    assert chain.confirm(mark_of(3))
+    # Meanwhile a piece is under way that was cut upon the merged segment.
+    assert chain.begin_compaction() is None
+    chain.logged(mark_of(3, 2), handles("log-2"))
+    assert chain.base() == handles("merged", "log-1", "log-2")
 
 
 class Later:

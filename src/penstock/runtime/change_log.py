@@ -85,7 +85,7 @@ class ChangeLog:
                 return
             if self._epoch() != epoch:
                 return
-            operator.chain.logged(mark, base, result.snapshot.segments[len(base) :])
+            operator.chain.logged(mark, result.snapshot.segments[len(base) :])
             operator.state.confirm(mark)
 
         self._under_way = True

@@ -111,14 +111,17 @@ class SegmentChain:
             self._settle(self._settled_at, (*handles, *pieces))
         return True
 
-    def logged(self, mark: int, base: Handles, piece: Handles) -> None:
-        """A piece of the changelog, cut at `mark` upon `base`, is durable.
+    def logged(self, mark: int, piece: Handles) -> None:
+        """A piece of the changelog, cut at `mark`, is durable.
 
         Without effect behind a later cut that is settled.
         """
         if mark > self._settled_at:
             self._logged.append((mark, piece))
-            self._settle(mark, (*base, *piece))
+            # Upon what is settled now. What was so when the piece was cut means the same, but it
+            # may have a merged segment in it that no checkpoint names, or those of a checkpoint
+            # that is gone by now.
+            self._settle(mark, (*self._settled, *piece))
 
     def _settle(self, mark: int, handles: Handles) -> None:
         """`handles` are the state at `mark`, for good."""

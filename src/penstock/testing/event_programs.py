@@ -63,7 +63,7 @@ class _Later(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp
 
 
-class _AtOnce(WatermarkGenerator):
+class AtOnce(WatermarkGenerator):
     """Nothing may be out of order."""
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
@@ -141,7 +141,7 @@ class EventCase:
 
     def _strategy(self) -> WatermarkStrategy:
         if self.kind in ("late", "lateness"):
-            return WatermarkStrategy.for_generator(_AtOnce)
+            return WatermarkStrategy.for_generator(AtOnce)
         # A session that ends where a record is may have fired when another record of that time
         # came: one more millisecond, and the answer does not depend on when watermarks are made.
         bound = self.disorder + (self.kind == "session")

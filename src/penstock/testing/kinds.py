@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from penstock.testing.changes import ChangeScenario
 from penstock.testing.event_scenarios import EventScenario
+from penstock.testing.function_scenarios import FunctionScenario
 from penstock.testing.live_rescales import LiveRescaleScenario
 from penstock.testing.planned_deaths import PlannedDeathScenario
 from penstock.testing.rescales import RescaleScenario
@@ -31,6 +32,7 @@ KINDS: dict[str, Callable[[int], Scenario]] = {
     "live-rescale": LiveRescaleScenario,
     "planned-death": PlannedDeathScenario,
     "event": EventScenario,
+    "function": FunctionScenario,
     "unaligned": unaligned_scenario,
     "changelog": changelog_scenario,
     "slowdown": SlowdownScenario,

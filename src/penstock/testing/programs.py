@@ -115,6 +115,33 @@ class ExpectedSink:
         return None
 
 
+@dataclass(frozen=True)
+class ObservedSink(ExpectedSink):
+    """A sink whose records say what their functions saw, such as the time."""
+
+    expected: Callable[[list[Any]], Counter[Any]]
+    """What must be in it, given what was seen."""
+
+    def differences(self, subtasks: list[list[Any]], at_least_once: bool) -> str | None:
+        if at_least_once:
+            return None
+        arrived, expected = self._both(subtasks)
+        missing, extra = expected - arrived, arrived - expected
+        if missing or extra:
+            return f"{self.uid}: missing {_few(missing)}, too many {_few(extra)}"
+        return None
+
+    def surplus(self, subtasks: list[list[Any]]) -> str | None:
+        arrived, expected = self._both(subtasks)
+        extra = arrived - expected
+        return f"too many: {_few(extra)}" if extra else None
+
+    def _both(self, subtasks: list[list[Any]]) -> tuple[Counter[str], Counter[str]]:
+        values = [value for subtask in subtasks for value in subtask]
+        expected = self.expected(values)
+        return Counter(map(repr, values)), Counter(map(repr, expected.elements()))
+
+
 def _added_up(values: list[Any], how: str) -> list[tuple[Any, int]]:
     totals: dict[Any, int] = {}
     for key, value in values:
@@ -183,6 +210,18 @@ class ProgramBuilder:
         self.lines.append(f"{case.kind} of {len(case.events)} events")
         records = sorted(case.answer().elements(), key=repr)
         self._sink(Branch(case.build(self._env), records, 0, ordered=False), collecting=False)
+
+    def build_observed(
+        self,
+        name: str,
+        build: Callable[[StreamExecutionEnvironment], DataStream],
+        expected: Callable[[list[Any]], Counter[Any]],
+    ) -> None:
+        """A program whose answer, in files, depends on what its functions saw."""
+        self.lines.append(name)
+        self._sink(Branch(build(self._env), [], 0, ordered=False), collecting=False)
+        sink = self.sinks.pop()
+        self.sinks.append(ObservedSink(sink.uid, sink.mark, sink.branch, expected))
 
     # --- growing ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.network.frames import Frame
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity
 from penstock.runtime.step_watch import StepWatch
+from penstock.testing.simulated_calls import SimulatedCalls
 from penstock.testing.speed import takes_its_turn
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class SimulatedProcess:
         self.awake = True
         self.next_heartbeat = simulation.clock.now
         self.transport: SimulatedTransport | None = None
+        self.calls = SimulatedCalls(simulation.clock) if simulation.simulates_calls else None
         self._watch = StepWatch()
         environment = HostEnvironment(
             simulation.clock,
@@ -111,7 +113,8 @@ class SimulatedProcess:
             self.to_master.append,
             self.wake,
             self._open,
-            watch=self._watch,
+            self.calls,
+            self._watch,
         )
         identity = SlotIdentity(simulation.job.id, launch, slot, "sim", slot)
         self.host = SlotHost(identity, program, environment)
@@ -127,6 +130,17 @@ class SimulatedProcess:
     def turn(self) -> None:
         with takes_its_turn(self.simulation.clock, self._watch):
             self.awake = self.host.turn()
+
+    def turn_calls(self) -> None:
+        """Asynchronous calls go on."""
+        assert self.calls is not None
+        self.calls.turn()
+        self.awake = True
+
+    def ended(self) -> None:
+        """The process is no more."""
+        if self.calls is not None:
+            self.calls.kill()
 
     def heartbeat(self) -> None:
         interval = self.simulation.job.settings.heartbeat_interval_ms

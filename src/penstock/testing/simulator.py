@@ -74,6 +74,8 @@ class Simulation:
         self.ticks = 0
         self.cores: int | None = None
         """How many slots the cluster has room for; None: for any number."""
+        self.simulates_calls = False
+        """Whether asynchronous calls of slots take simulated time, and may do nothing but wait."""
         self.later_cores: int | None = None
         """How many it has from the next launch on."""
         self._letters: dict[tuple[int, int], deque[Any]] = {}
@@ -184,6 +186,8 @@ class Simulation:
     def end(self) -> None:
         """Nobody looks at this run any more: what its driver was about to do is not done."""
         self.io.kill()
+        for process in self.processes.values():
+            process.ended()
 
     @property
     def over(self) -> bool:
@@ -262,6 +266,8 @@ class Simulation:
                 actions.append(("storage", key))
             if process.awake:
                 actions.append(("turn", key))
+            if process.calls is not None and process.calls.ready():
+                actions.append(("calls", key))
         actions.extend(
             ("frame", pair)
             for pair, frames in self.network.items()
@@ -277,6 +283,9 @@ class Simulation:
 
     def _turn(self, key: tuple[int, int]) -> None:
         self.processes[key].turn()
+
+    def _calls(self, key: tuple[int, int]) -> None:
+        self.processes[key].turn_calls()
 
     def _up(self, key: tuple[int, int]) -> None:
         message = self.processes[key].to_master.popleft()
@@ -329,6 +338,9 @@ class Simulation:
                 wakeup = process.host.next_wakeup_ms()
                 if wakeup is not None:
                     times.append(wakeup)
+                calls_ms = process.calls.next_ms() if process.calls is not None else None
+                if calls_ms is not None:
+                    times.append(self.clock.now + calls_ms)
         target = max(self.clock.now + 1, min(times, default=self.clock.now + 1))
         # While something else could happen, time passes in small amounts only.
         self.clock.now = min(target, self.clock.now + self.rng.randrange(1, 20)) if busy else target
@@ -367,6 +379,7 @@ class Simulation:
         process = self.processes.pop(key, None)
         if process is None:
             return
+        process.ended()
         self._unreachable(key)
         for pair, frames in self.network.items():
             if pair[0] == key:
@@ -388,6 +401,7 @@ class Simulation:
         if process.to_master:
             self._letters[process.key] = process.to_master
         self.processes.pop(process.key, None)
+        process.ended()
         self._unreachable(process.key)
         if not any(key[0] == launch for key in self.processes):
             self.at(self.rng.randrange(0, 50), lambda: self.master.launch_ended(launch, None))
@@ -395,6 +409,7 @@ class Simulation:
 
 _ACTIONS: dict[str, Callable[[Simulation, Any], None]] = {
     "turn": Simulation._turn,
+    "calls": Simulation._calls,
     "up": Simulation._up,
     "down": Simulation._down,
     "storage": Simulation._storage,
