@@ -283,7 +283,7 @@ class LostOutputError(SinkError):
         self.lost = tuple(lost)
         """The committables that cannot be committed."""
         self.visible = tuple(visible)
-        """Those of the same commit that are committed."""
+        """Those of the same commit that are committed, or may be: nobody knows."""
 
 
 class SinkRefusedError(SinkError, RefusedError):

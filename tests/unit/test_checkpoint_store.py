@@ -61,6 +61,32 @@ def segment(store, name, data=b"state"):
     return SegmentHandle.of(store.write_segment(name, data), data, range(128))
 
 
+def test_a_committed_checkpoint_never_exists_beside_the_mark_of_another(store, memory, monkeypatch):
+    """Two drivers begin with the same savepoint under one id; the first stops before it exists."""
+    first, second = store.claim(), store.claim()
+
+    def stop(self, path, *parts):
+        raise StorageError(f"cannot create {path}")
+
+    with monkeypatch.context() as patch:
+        create = Flaky.create
+        patch.setattr(
+            Flaky,
+            "create",
+            lambda fs, path, *parts: (stop if path.endswith("_metadata") else create)(
+                fs, path, *parts
+            ),
+        )
+        with pytest.raises(StorageError):
+            first.complete(metadata(1), committed=True)
+    assert not second.complete(metadata(1), committed=True)
+    assert second.first_id() == 2
+    assert second.complete(metadata(2), committed=True)
+    assert second.complete(metadata(2), committed=True), "told twice: an answer may have been lost"
+    assert second.newest()[0].checkpoint == 2
+    assert second.is_committed(2)
+
+
 METADATA = "/base/job-1/chk-{}/_metadata"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import ProgramError, SinkError, StorageError
+from penstock.errors import LostOutputError, ProgramError, SinkError, StorageError
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.committing import Commits, merge
 
@@ -117,6 +117,56 @@ def test_our_own_errors_are_passed_on():
 def test_output_of_a_sink_that_commits_nothing_is_refused():
     with pytest.raises(ProgramError, match="uid a prepared output but has no committer"):
         commits_of(a=Plain()).commit({"a": ("f",)})
+
+
+class Forgets(Recorder):
+    """A sink that knows what it has made visible, until its server loses everything."""
+
+    def __init__(self):
+        super().__init__()
+        self.lost = False
+        self.out = []
+
+    def check(self, committables):
+        if self.lost:
+            raise LostOutputError("gone", committables)
+
+    def commit(self, committables):
+        self.check(committables)
+        self.out += committables
+
+    def visible(self, committables):
+        return [value for value in committables if value in self.out]
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_loss_tells_what_other_sinks_made_visible_when_it_was_committed_before(order):
+    """They did in an earlier try, that broke off: going back would repeat it."""
+    sinks = {"a": Forgets(), "b": Forgets()}
+    commits = commits_of(**{uid: sinks[uid] for uid in order})
+    committables = {uid: (f"of {uid}",) for uid in order}
+    sinks["a"].commit(["of a"])
+    sinks["b"].lost = True
+    with pytest.raises(LostOutputError) as raised:
+        commits.commit(committables)
+    assert (raised.value.lost, raised.value.visible) == (("of b",), ("of a",))
+
+
+def test_a_loss_that_comes_up_in_a_commit_tells_what_other_sinks_have_just_made_visible():
+    first, second, third = Forgets(), Recorder(LostOutputError("gone", ["f2"], ["g2"])), Forgets()
+    second.visible = lambda committables: []
+    commits = commits_of(a=first, b=second, c=third)
+    with pytest.raises(LostOutputError) as raised:
+        commits.commit({"a": ("f1",), "b": ("g2", "f2"), "c": ("f3",)})
+    assert set(raised.value.visible) == {"f1", "g2"}
+
+
+def test_of_a_sink_that_cannot_tell_all_may_be_visible(sink):
+    lost = Forgets()
+    lost.lost = True
+    with pytest.raises(LostOutputError) as raised:
+        commits_of(a=sink, b=lost).commit({"a": ("f1",), "b": ("f2",)})
+    assert raised.value.visible == ("f1",)
 
 
 def test_merging_keeps_each_once_and_in_order():

@@ -19,7 +19,7 @@ from penstock.connectors.kafka.transactions import (
     retired,
     timeout_of_turn,
 )
-from penstock.errors import SinkError
+from penstock.errors import LostOutputError, SinkError
 
 LOST = "records are lost: .*transaction out/job/w/1 .*topic out, partition 3, offsets 10 to 19"
 
@@ -108,8 +108,41 @@ def test_a_transaction_that_the_cluster_forgot_is_lost_output(
 ) -> None:
     prepared = plain(cluster.begin("out/job/w/1"))
     cluster.now.clear()
-    with pytest.raises(SinkError, match=LOST):
+    with pytest.raises(LostOutputError, match=LOST) as raised:
         committer.commit(prepared)
+    assert list(raised.value.lost) == prepared
+    assert list(raised.value.visible) == prepared, "it may have been committed: nobody knows"
+
+
+def test_what_is_visible_is_what_is_committed_or_forgotten(
+    cluster: TransactionsInMemory, committer: KafkaCommitter
+) -> None:
+    prepared = plain(*(cluster.begin(f"out/job/w/{number}") for number in range(4)))
+    committer.commit(prepared[:1])
+    del cluster.now["out/job/w/1"]
+    cluster.init("out/job/w/2", retired(60_000))
+    assert committer.visible(prepared) == prepared[:2]
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_an_id_that_is_forgotten_while_it_is_committed_may_be_visible(
+    forgotten: bool,
+    cluster: TransactionsInMemory,
+    committer: KafkaCommitter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [one] = prepared = plain(cluster.begin("out/job/w/1"))
+
+    def end(*args: Any, **kwargs: Any) -> None:
+        cluster.init("out/job/w/1", retired(60_000))
+        if forgotten:
+            cluster.now.clear()
+        raise CoordinatorError(FENCED, "out/job/w/1")
+
+    monkeypatch.setattr(cluster, "end", end)
+    with pytest.raises(LostOutputError, match=LOST) as raised:
+        committer.commit(prepared)
+    assert raised.value.visible == ((one,) if forgotten else ())
 
 
 def test_a_transaction_that_timed_out_is_lost_output(
@@ -195,6 +228,22 @@ def test_everything_open_is_fenced_but_what_a_checkpoint_covers(
     committer.commit(plain(covered))
     with pytest.raises(SinkError, match="is not open any more"):
         committer.commit(plain(beyond))
+
+
+def test_transactions_of_a_driver_that_has_taken_the_job_over_are_left_alone(
+    cluster: TransactionsInMemory,
+) -> None:
+    """By a driver that stood still before it looked, and goes on."""
+    names = ("out/job/1000001-0-ab/1", "out/job/1000000-0-ab/1", "out/other/1000001-0-ab/1")
+    later, earlier, other = (cluster.begin(name) for name in names)
+    cluster.init("out/job/1000001-1-ab/1", 60_000)
+    before = KafkaCommitter("out", "job", cluster, last_attempt=1_000_000)
+    before.abort_others([])
+    before.close()
+    assert cluster.now[later.id].state == "Ongoing"
+    assert not is_retired(cluster.now["out/job/1000001-1-ab/1"].timeout_ms)
+    assert is_retired(cluster.now[earlier.id].timeout_ms)
+    assert is_retired(cluster.now[other.id].timeout_ms)
 
 
 def test_an_open_transaction_is_fenced_whatever_its_timeout_says(

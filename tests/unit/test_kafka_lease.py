@@ -78,6 +78,18 @@ def test_of_two_that_take_it_at_once_one_keeps_it(two: tuple[Lease, Lease]) -> N
     other._held = other._raise(other._held, other._mark)
 
 
+def test_one_that_lost_it_has_it_again_when_the_other_has_released_it(
+    cluster: TransactionsInMemory, two: tuple[Lease, Lease]
+) -> None:
+    one, other = two
+    one._keep()
+    other.release()
+    with pytest.raises(SinkError, match="has been taken over by another job"):
+        one.take()
+    one.take()
+    until(lambda: cluster.now[LEASE].timeout_ms == one._mark, "it is held")
+
+
 def test_one_that_lost_it_and_has_not_noticed_does_not_release_it(
     cluster: TransactionsInMemory, two: tuple[Lease, Lease]
 ) -> None:

@@ -17,10 +17,14 @@ from penstock.errors import StorageError
 NAME = "_committed"
 
 
-def mark(folder: str, manifest: bytes) -> None:
-    """Note that everything is committed that `manifest`, of the checkpoint in `folder`, covers."""
+def mark(folder: str, manifest: bytes) -> bool:
+    """Note that everything is committed that `manifest`, of the checkpoint in `folder`, covers.
+
+    False if there is a mark of another manifest.
+    """
     fs, path = filesystem_for(f"{folder}/{NAME}")
-    fs.create(path, _checksum(manifest))
+    checksum = _checksum(manifest)
+    return fs.create(path, checksum) or fs.read(path) == checksum
 
 
 def mark_existing(folder: str) -> None:

@@ -147,7 +147,7 @@ class CheckpointStore:
         return max((*self.ids(), *self._generations().starts().values()), default=0) + 1
 
     def complete(self, metadata: CheckpointMetadata, committed: bool = False) -> bool:
-        """Bring the checkpoint into existence; False if it was abandoned before.
+        """Bring the checkpoint into existence; False if it was abandoned, or is another driver's.
 
         `committed`: all that it covers is.
 
@@ -156,9 +156,10 @@ class CheckpointStore:
         """
         fs, path = self._metadata_path(metadata.checkpoint)
         data = encode_metadata(replace(metadata, generation=self.generation))
-        if committed:
-            # First: a checkpoint that exists without its mark would be asked about.
-            commit_marks.mark(self._folder(metadata.checkpoint), data)
+        if committed and not commit_marks.mark(self._folder(metadata.checkpoint), data):
+            # First: a checkpoint that exists without its mark would be asked about. Another driver
+            # has put its own mark there, and is about to use this id.
+            return False
         exists = fs.create(path, data) or self._is_mine(metadata.checkpoint)
         self.check_current()
         return exists

@@ -145,6 +145,9 @@ class MultipartCommitter(Committer):
                 "its records are lost; does a lifecycle rule of the bucket abort uploads?"
             )
 
+    def visible(self, committables: list[Plain]) -> list[Plain]:
+        return [part for part in committables if self._uploads.size(part["to"]) is not None]
+
     def abort_others(self, keep: list[Plain]) -> None:
         kept = {part["upload"] for part in keep}
         for path, upload in self._uploads.unfinished():

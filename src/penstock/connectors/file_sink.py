@@ -246,6 +246,9 @@ class _FileCommitter(Committer):
                     ) from error
                 raise
 
+    def visible(self, committables: list[Plain]) -> list[Plain]:
+        return [part for part in committables if self._fs.exists(part["to"])]
+
     def abort_others(self, keep: list[Plain]) -> None:
         kept = {part["from"] for part in keep}
         for name in self._fs.list(self._directory):

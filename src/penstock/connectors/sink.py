@@ -133,6 +133,14 @@ class Committer(ABC):
         Asked before the first of several sinks commits. A sink that loses nothing needs no check.
         """
 
+    def visible(self, committables: list[Plain]) -> list[Plain]:
+        """Those of these that are visible, or may be, for all that the server can say.
+
+        Asked when another sink has lost output: if nothing is visible, the job can go back to the
+        checkpoint before. A sink that cannot tell says that all may be.
+        """
+        return committables
+
     @abstractmethod
     def abort_others(self, keep: list[Plain]) -> None:
         """No writer of an earlier attempt may ever become visible, except by `keep`.

@@ -76,21 +76,32 @@ class Commits:
 
     def commit(self, committables: Committables) -> None:
         """Carry out; slow, and safe to call from another thread and more than once."""
-        work = [(uid, list(values)) for uid, values in committables.items() if values]
+        work = {uid: list(values) for uid, values in committables.items() if values}
         if len(work) > 1:
             # If one sink has lost something, best none has committed yet.
-            for uid, values in work:
-                with _named(uid):
+            for uid, values in work.items():
+                with self._losing(uid, work):
                     self._committer(uid).check(values)
-        done: list[Plain] = []
-        for uid, values in work:
-            try:
-                with _named(uid):
-                    self._committer(uid).commit(values)
-            except LostOutputError as error:
-                error.visible = (*done, *error.visible)
-                raise
-            done += values
+        for uid, values in work.items():
+            with self._losing(uid, work):
+                self._committer(uid).commit(values)
+
+    @contextmanager
+    def _losing(self, uid: str, work: Mapping[str, list[Plain]]) -> Iterator[None]:
+        """What a committer raises within the block is complete.
+
+        If its sink has lost something, the error also says what other sinks have made visible:
+        just now, or when the same was committed before and that came to nothing.
+        """
+        try:
+            with _named(uid):
+                yield
+        except LostOutputError as error:
+            for other, values in work.items():
+                if other != uid:
+                    with _named(other):
+                        error.visible += tuple(self._committer(other).visible(values))
+            raise
 
     def abort_others(self, keep: Committables) -> None:
         """Nothing of earlier attempts may become visible except `keep`; as slow as `commit`."""

@@ -19,6 +19,11 @@ _SAFE = re.compile(r"[^'\0]*")
 """What leaves a text in quotes as one."""
 
 
+_FORGOTTEN = "unknown to the server, so it may have been committed or not"
+_VISIBLE = ("committed", _FORGOTTEN)
+"""The states in which a transaction is visible, or may be."""
+
+
 def owner_of(prefix: str, uid: str) -> str:
     """What the names of a sink's transactions begin with."""
     digest = hashlib.sha256(uid.encode()).hexdigest()[:8]
@@ -61,22 +66,37 @@ class PostgresCommitter(Committer):
 
     def _prepared(self, connection: Any, committables: list[Plain]) -> set[str]:
         """Which transactions are prepared; LostOutputError if one of the others is lost."""
+        states = self._states(connection, committables)
+        lost = [
+            c for c in committables if states[c["transaction"]] not in ("prepared", "committed")
+        ]
+        if lost:
+            visible = [c for c in committables if states[c["transaction"]] in _VISIBLE]
+            raise self._lost(lost, states[lost[0]["transaction"]], visible)
+        return {name for name, state in states.items() if state == "prepared"}
+
+    def visible(self, committables: list[Plain]) -> list[Plain]:
+        with self._connection() as connection:
+            states = self._states(connection, committables)
+        return [c for c in committables if states[c["transaction"]] in _VISIBLE]
+
+    def _states(self, connection: Any, committables: list[Plain]) -> dict[str, str]:
+        """What became of each transaction, by its name."""
         names = [committable["transaction"] for committable in committables]
         query = "SELECT gid FROM pg_prepared_xacts WHERE gid = ANY(%s)"
         prepared = {name for (name,) in connection.execute(query, (names,)).fetchall()}
-        others = [c for c in committables if c["transaction"] not in prepared]
-        states = {c["transaction"]: self._state(connection, c["number"]) for c in others}
-        lost = [c for c in others if states[c["transaction"]] != "committed"]
-        if lost:
-            visible = [c for c in others if c not in lost]
-            raise self._lost(lost, states[lost[0]["transaction"]], visible)
-        return prepared
+        return {
+            c["transaction"]: "prepared"
+            if c["transaction"] in prepared
+            else self._state(connection, c["number"])
+            for c in committables
+        }
 
     def _state(self, connection: Any, number: int) -> str:
         """What became of a transaction that is not prepared (any more)."""
         query = "SELECT pg_xact_status(%s::text::xid8)"
         (status,) = connection.execute(query, (str(number),)).fetchone()
-        return status or "unknown to the server"
+        return status or _FORGOTTEN
 
     def _lost(self, lost: list[Plain], state: str, visible: list[Plain]) -> LostOutputError:
         more = f", and {len(lost) - 1} more are lost" if len(lost) > 1 else ""
@@ -120,6 +140,8 @@ class PostgresCommitter(Committer):
             # Somebody else was faster.
             state = self._state(connection, committable["number"])
             if state != "committed":
+                if state in _VISIBLE:
+                    visible = [*visible, committable]
                 raise self._lost([committable], state, visible) from error
 
     def _roll_back(self, connection: Any, name: str) -> None:

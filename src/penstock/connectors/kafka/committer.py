@@ -7,6 +7,7 @@ names it and the offsets it covered.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ from penstock.connectors.kafka.lease import Lease
 from penstock.connectors.kafka.refusals import refusal
 from penstock.connectors.kafka.transactions import (
     Committable,
+    attempt_of,
     ids_of,
     is_retired,
     lease_of,
@@ -36,8 +38,12 @@ _DESCRIBE_AT_ONCE = 500
 class KafkaCommitter(Committer):
     """The committer of an exactly-once sink."""
 
-    def __init__(self, prefix: str, job: str, coordinators: Coordinators) -> None:
+    def __init__(
+        self, prefix: str, job: str, coordinators: Coordinators, last_attempt: int = sys.maxsize
+    ) -> None:
         self._prefix = prefix
+        self._job = job
+        self._last_attempt = last_attempt
         self._coordinators = coordinators
         self._lease = Lease(prefix, job, coordinators)
 
@@ -52,6 +58,12 @@ class KafkaCommitter(Committer):
     def check(self, committables: list[Plain]) -> None:
         with self._committing():
             self._found([Committable.of(value) for value in committables])
+
+    def visible(self, committables: list[Plain]) -> list[Plain]:
+        prepared = [Committable.of(value) for value in committables]
+        with self._committing():
+            known = self._describe([one.id for one in prepared])
+        return [one.plain() for one in _visible(prepared, known)]
 
     @contextmanager
     def _committing(self) -> Iterator[None]:
@@ -69,10 +81,7 @@ class KafkaCommitter(Committer):
         known = self._describe([one.id for one in prepared])
         lost = {one: why for one in prepared if (why := one.hindrance(known.get(one.id)))}
         if lost:
-            visible = [
-                one for one in prepared if one not in lost and one.is_committed(known[one.id])
-            ]
-            raise _lost(lost, visible)
+            raise _lost(lost, _visible(prepared, known))
         return known
 
     def _end(self, one: Committable, visible: list[Committable]) -> None:
@@ -83,15 +92,18 @@ class KafkaCommitter(Committer):
             if error.code not in ENDED:
                 raise
             # An answer may have been lost on the way, and then this is the second request.
-            again = self._describe([one.id]).get(one.id)
-            if again is None or not one.is_committed(again):
+            again = self._describe([one.id])
+            if not _visible([one], again):
                 raise _lost({one: str(error)}, visible) from error
+            if one.id not in again:
+                raise _lost({one: str(error)}, [*visible, one]) from error
 
     def abort_others(self, keep: list[Plain]) -> None:
         """Fence every id of the prefix that has a transaction open or could begin one.
 
         An id whose transaction is settled is left alone: its producer is never used again without
-        a new epoch. The lease on the prefix is held from here on.
+        a new epoch. So is one of a driver that has taken the job over, which a driver that stood
+        still may find. The lease on the prefix is held from here on.
         """
         try:
             self._lease.take()
@@ -101,7 +113,7 @@ class KafkaCommitter(Committer):
             unsettled = [
                 name
                 for name, state in found.items()
-                if state in ("Ongoing", "Empty") and name != lease
+                if state in ("Ongoing", "Empty") and name != lease and not self._is_later(name)
             ]
             for name, now in self._describe(unsettled).items():
                 if name in kept and kept[name].is_this(now):
@@ -114,6 +126,11 @@ class KafkaCommitter(Committer):
         except UnreachableError as error:
             raise SinkError(f"transactions cannot be settled now: {error}") from error
 
+    def _is_later(self, name: str) -> bool:
+        """Whether the id is that of a driver which has taken the job over."""
+        attempt = attempt_of(name, self._prefix, self._job)
+        return attempt is not None and attempt > self._last_attempt
+
     def close(self) -> None:
         self._lease.release()
         self._coordinators.close()
@@ -123,6 +140,11 @@ class KafkaCommitter(Committer):
         for start in range(0, len(ids), _DESCRIBE_AT_ONCE):
             known.update(self._coordinators.describe(ids[start : start + _DESCRIBE_AT_ONCE]))
         return known
+
+
+def _visible(prepared: list[Committable], known: dict[str, Transaction]) -> list[Committable]:
+    """Those that are committed, or may be: of an id that was forgotten nobody knows."""
+    return [one for one in prepared if one.id not in known or one.is_committed(known[one.id])]
 
 
 def _lost(lost: dict[Committable, str], visible: list[Committable]) -> LostOutputError:

@@ -58,6 +58,8 @@ class Lease:
         CoordinatorError if the brokers do not let this one have it.
         """
         if self._lost:
+            # Whoever has it now may be gone the next time, and then it is to be had again.
+            self._held, self._lost = None, False
             raise self._refusal("has been taken over by another job")
         if self._held is not None:
             return
@@ -75,7 +77,7 @@ class Lease:
             if error.code not in FENCED:
                 raise
             raise self._refusal("was just taken by another job") from error
-        threading.Thread(target=self._keep, name="penstock-kafka-lease", daemon=True).start()
+        self._begin_to_keep()
 
     def release(self) -> None:
         """Let the next one have it at once."""
@@ -97,6 +99,9 @@ class Lease:
                 return
             if (now.producer_id, now.epoch) != (found.producer_id, found.epoch):
                 raise self._refusal("is in use by another job that is running")
+
+    def _begin_to_keep(self) -> None:
+        threading.Thread(target=self._keep, name="penstock-kafka-lease", daemon=True).start()
 
     def _keep(self) -> None:
         while not self._released.wait(RAISE_SECONDS):

@@ -75,7 +75,8 @@ class TopicSink(Sink):
         if settings.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
             return None
         _check_timeout(settings.transaction_timeout_ms, context)
-        return KafkaCommitter(settings.prefix, context.job_id, Coordinators(settings.properties))
+        coordinators = Coordinators(settings.properties)
+        return KafkaCommitter(settings.prefix, context.job_id, coordinators, context.last_attempt)
 
 
 def ordering(properties: Mapping[str, str]) -> dict[str, str]:

@@ -53,6 +53,12 @@ def job_of(name: str, prefix: str) -> str:
     return name.removeprefix(ids_of(prefix)).split(_DELIMITER)[0]
 
 
+def attempt_of(name: str, prefix: str, job: str) -> int | None:
+    """The attempt of `job` in which a writer has made a transactional id; None: another job's."""
+    attempt = name.removeprefix(ids_of(prefix) + job + _DELIMITER).split("-")[0]
+    return int(attempt) if attempt.isdigit() else None
+
+
 def lease_of(prefix: str) -> str:
     """The id that stands for the right to use a prefix; no job has an empty name."""
     return f"{prefix}{_DELIMITER}{_DELIMITER}lease"
@@ -119,7 +125,7 @@ class Committable:
     def hindrance(self, now: Transaction | None) -> str | None:
         """Why it can never be committed; None if it is, or can be."""
         if now is None:
-            return "the cluster does not know it any more"
+            return "the cluster does not know it any more, so it may have been committed or not"
         if self.is_committed(now) or (self.is_this(now) and now.state == "Ongoing"):
             return None
         return f"it is not open any more ({now.state}, epoch {now.epoch})"
