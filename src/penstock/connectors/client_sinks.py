@@ -6,6 +6,7 @@ import pickle
 from types import GeneratorType
 from typing import Any
 
+from penstock.common.unpicklable import why
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.errors import RecordError
 
@@ -54,7 +55,9 @@ class _ClientWriter(SinkWriter):
         try:
             self._values.append(pickle.dumps(value, protocol=5))
         except Exception as error:
-            raise RecordError(f"a record cannot be sent to the client: {error}") from error
+            raise RecordError(
+                f"a record cannot be sent to the client: {why(error)}", lasting=True
+            ) from error
         if len(self._values) >= _BATCH:
             self.flush()
 

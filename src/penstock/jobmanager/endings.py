@@ -35,7 +35,7 @@ HOPELESS = (
 
 MISTAKES = (ProgramError, SinkRefusedError, StateError)
 """What is wrong with the program itself, or what a server refuses for good: the slots of another
-attempt would only find it again."""
+attempt would only find it again. Other errors say of themselves whether they are `lasting`."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:
