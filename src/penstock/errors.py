@@ -20,6 +20,8 @@ class PenstockError(Exception):
     """The root: catch this to catch everything Penstock raises on purpose."""
 
     code = "PENSTOCK"
+    lasting = False
+    """Whether another attempt would only meet it again: then the job is not restarted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -80,6 +82,10 @@ class SparkLaunchError(PenstockError):
 
     code = "SPARK_LAUNCH"
 
+    def __init__(self, message: str, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
+
 
 class AddressError(PenstockError):
     """A driver or a slot cannot listen at the address, or on the ports, that it is to have."""
@@ -101,13 +107,14 @@ class RecordError(PenstockError):
 
     code = "RECORD"
 
-    def __init__(self, message: str, place: str | None = None) -> None:
+    def __init__(self, message: str, place: str | None = None, lasting: bool = False) -> None:
         super().__init__(message)
+        self.lasting = lasting
         self.place = place
         """Where a record that cannot be read is: a file and a line, for example."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.message, self.place))
+        return (type(self), (self.message, self.place, self.lasting))
 
     def redacted(self) -> RecordError:
         """The same without anything of the record's content, for those who know the place."""

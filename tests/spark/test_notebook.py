@@ -40,11 +40,29 @@ first
 """
 
 
+OWN_CLASS = """
+import dataclasses
+
+@dataclasses.dataclass
+class Seen:
+    number: int
+    #MORE
+
+env, numbers = stream()
+with numbers.map(lambda n: Seen(n)).key_by(lambda s: s.number).execute_and_collect() as seen:
+    first = next(seen)
+assert type(first) is Seen
+first
+"""
+DEFINED_ANEW = OWN_CLASS.replace("#MORE", "again: bool = True")
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The cells of the notebook, with what they put out."""
+    sources = (BUILD, EXECUTE, COLLECT, OWN_CLASS, DEFINED_ANEW)
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in (BUILD, EXECUTE, COLLECT)]
+        cells=[nbformat.v4.new_code_cell(source) for source in sources]
     )
     folder = tmp_path_factory.mktemp("notebook")
     # As on a user's machine, not as under pytest: nothing of this process's settings.
@@ -82,6 +100,14 @@ def test_printed_records_stand_in_the_cell_that_ran_the_job(cells: list[Any]) ->
 def test_results_are_collected(cells: list[Any]) -> None:
     [result] = [output for output in cells[2].outputs if output.output_type == "execute_result"]
     assert result.data["text/plain"] == "[0, 1, 4]"
+
+
+def test_records_of_a_class_of_a_cell_that_is_run_again(cells: list[Any]) -> None:
+    shown = [
+        [out.data["text/plain"] for out in cell.outputs if out.output_type == "execute_result"]
+        for cell in cells[3:]
+    ]
+    assert shown == [["Seen(number=0)"], ["Seen(number=0, again=True)"]]
 
 
 def test_nothing_else_is_on_the_page(cells: list[Any]) -> None:

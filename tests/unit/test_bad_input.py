@@ -255,7 +255,7 @@ def test_a_mistake_of_the_program_is_no_reason_to_start_it_again(build, code):
         with pytest.raises(JobFailedError) as caught:
             job.get_job_execution_result().result(PATIENCE)
         assert caught.value.__cause__.code == code
-        assert (job.progress().attempt, job.progress().restarts) == (1, 1)
+        assert (job.progress().attempt, job.progress().restarts) == (1, 0)
 
 
 def test_a_type_that_does_not_fit():

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.typeinfo.texts import ToText, text_of
+from penstock.common.unpicklable import why
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.errors import RecordError
 
@@ -68,7 +69,9 @@ class _ClientWriter(SinkWriter):
         try:
             data = pickle.dumps(value, protocol=5)
         except Exception as error:
-            raise RecordError(f"a record cannot be sent to the client: {error}") from error
+            raise RecordError(
+                f"a record cannot be sent to the client: {why(error)}", lasting=True
+            ) from error
         self._add(data)
 
     def _add(self, data: bytes | str) -> None:

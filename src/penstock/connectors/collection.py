@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.plain import Plain
+from penstock.common.unpicklable import why
 from penstock.connectors.source import (
     EnumeratorContext,
     QueueEnumerator,
@@ -27,7 +28,7 @@ class CollectionSource(Source):
             self._elements = [pickle.dumps(element, protocol=5) for element in elements]
         except Exception as error:
             raise ProgramError(
-                f"an element of the collection cannot be pickled: {error}"
+                f"an element of the collection cannot be pickled: {why(error)}"
             ) from error
 
     @staticmethod

@@ -8,7 +8,10 @@ takes the time, so the error says it.
 from __future__ import annotations
 
 import inspect
+import io
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -16,16 +19,24 @@ import cloudpickle
 from penstock.errors import ProgramError
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.main_module import ProgramPickler
 
 _DEEPEST = 6
 
 
-def pickle_graph(graph: ExecutionGraph) -> bytes:
-    """The graph, pickled; ProgramError that names operator and variable if it cannot be."""
+def pickle_graph(graph: ExecutionGraph, main: ModuleType | None = None) -> bytes:
+    """The graph, pickled; ProgramError that names operator and variable if it cannot be.
+
+    Behind it are the classes of the script, whose module is `main` (see `main_module`).
+    """
+    written = io.BytesIO()
+    pickler = ProgramPickler(written, main or sys.modules["__main__"])
     try:
-        return bytes(cloudpickle.dumps(graph))
+        pickler.dump(graph)
+        pickler.dump_main()
     except Exception as error:
         raise ProgramError(_explanation(graph, error)) from error
+    return written.getvalue()
 
 
 def _explanation(graph: ExecutionGraph, error: Exception) -> str:

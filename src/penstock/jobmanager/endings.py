@@ -34,8 +34,8 @@ HOPELESS = (
 """What another attempt would only find again when it looks for where to begin."""
 
 MISTAKES = (ProgramError, RefusedError, StateError)
-"""What is wrong with the program itself, or what a server refuses for good: another attempt would
-only find it again while it runs."""
+"""What is wrong with the program itself, or what a server refuses for good: the slots of another
+attempt would only find it again. Other errors say of themselves whether they are `lasting`."""
 
 
 def settle(job: Job, checkpoints: Checkpoints, final: JobStatus, error: Exception | None) -> None:

@@ -85,7 +85,7 @@ class JobMaster:
         self._deadline: int | None = None
         self._start_by: int | None = None
         self._number = job.attempts_before
-        self._failures = 0
+        self._again = 0
         self._restarts = job.restart.begin(environment.chance)
         self._restart_at = 0
         self._settling_tries = 0
@@ -145,7 +145,7 @@ class JobMaster:
         return Progress(
             self.status,
             self._number - self.job.attempts_before,
-            self._failures,
+            self._again,
             counts.completed,
             counts.failed,
             counts.last_duration_ms,
@@ -177,6 +177,8 @@ class JobMaster:
             if isinstance(error, NotEnoughSlotsError):
                 # Cores that were there before come back when Spark has replaced what was lost.
                 self._fail(error, slot_lost=True, restart=self._number > self.job.attempts_before)
+            elif isinstance(error, PenstockError) and error.lasting:
+                self._fail(error, slot_lost=True, restart=False)
             else:
                 reason = str(error) if error is not None else "its task ended"
                 self._fail(SlotLostError(f"a slot was lost: {reason}"), slot_lost=True)
@@ -455,13 +457,13 @@ class JobMaster:
             self._go_back(error)
             return
         self._attempt_ended()
-        self._failures += 1
         restart = restart and not isinstance(error, (SupersededError, IncompatibleStateError))
         delay = self._restarts.failed(self._clock.monotonic_ms()) if restart else None
         if delay is None:
             self._set_status(JobStatus.FAILING)
             self._end(JobStatus.FAILED, error)
             return
+        self._again += 1
         log.warning("attempt %d failed, the job restarts: %s", self._number, error)
         self.error = error
         self._set_status(JobStatus.RESTARTING)
@@ -610,4 +612,4 @@ class JobMaster:
 
     def fail(self, error: BaseException) -> None:
         known = as_penstock(error)
-        self._fail(known, restart=not isinstance(known, MISTAKES))
+        self._fail(known, restart=not (known.lasting or isinstance(known, MISTAKES)))

@@ -17,6 +17,7 @@ class Progress:
     status: JobStatus
     attempt: int
     restarts: int
+    """How often the job was started again after a failure."""
     completed_checkpoints: int
     failed_checkpoints: int
     last_checkpoint_ms: int | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -69,7 +70,9 @@ class JobRunner:
         self._mailbox = Mailbox(self._server.wake)
         self.io = ThreadIo(self._mailbox.put, "penstock-master-io")
         self._launches: dict[int, PendingLaunch] = {}
-        self._program = (job.graph, pickle_graph(job.graph))
+        # Kept: `penstock run` gives the name `__main__` back when the script is at its end.
+        self._main = sys.modules["__main__"]
+        self._program = (job.graph, pickle_graph(job.graph, self._main))
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[JobStatus], None]] = []
@@ -241,7 +244,7 @@ class JobRunner:
 
     def _program_of(self, job: Job) -> bytes:
         if self._program[0] is not job.graph:
-            self._program = (job.graph, pickle_graph(job.graph))
+            self._program = (job.graph, pickle_graph(job.graph, self._main))
         return self._program[1]
 
     def new_keys(self) -> tuple[bytes, bytes]:

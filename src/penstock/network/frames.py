@@ -14,6 +14,7 @@ import struct
 from typing import Any, NamedTuple
 
 from penstock import kept
+from penstock.common.unpicklable import why
 from penstock.errors import ChannelBrokenError, RecordError
 
 _HEAD = struct.Struct("<BIIIIQ")
@@ -62,7 +63,7 @@ def dump_element(element: Any, flat: bool = False) -> bytes:
     try:
         payload = _dump_flat(element) if flat else pickle.dumps(element, protocol=5)
     except Exception as error:
-        raise RecordError(f"a record cannot be pickled: {error}") from error
+        raise RecordError(f"a record cannot be pickled: {why(error)}", lasting=True) from error
     if len(payload) > MAX_FRAME_BYTES:
         raise RecordError(
             f"a buffer of {len(payload)} bytes is larger than the limit of {MAX_FRAME_BYTES}; "

@@ -113,6 +113,7 @@ def _record(place: Place, tb: TracebackType, redact: bool) -> str | None:
 def located_in(error: PenstockError, origin: FailureOrigin) -> PenstockError:
     """`error` with the place where it arose."""
     located = type(error)(f"{error.message}; in {origin}")
+    located.lasting = error.lasting
     return located.with_traceback(None)
 
 

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.unpicklable import why
 from penstock.errors import RecordError
 
 _ATOMIC = frozenset(
@@ -59,5 +60,6 @@ def _through_pickle(value: Any) -> Any:
         return pickle.loads(pickle.dumps(value, protocol=5))
     except Exception as error:
         raise RecordError(
-            f"a record of type {type(value).__name__} cannot be pickled: {error}"
+            f"a record of type {type(value).__name__} cannot be pickled: {why(error)}",
+            lasting=True,
         ) from error

@@ -71,6 +71,8 @@ class HostEnvironment:
     open_transport: Callable[[bytes, bytes], HostTransport]
     calls: Any = None
     watch: StepWatch = field(default_factory=StepWatch)
+    load: Callable[[bytes], ExecutionGraph] = pickle.loads
+    """Makes the program from its bytes."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class SlotHost:
         try:
             transport.connect(dict(message.peers))
             # Unpickled anew for every attempt: functions must not remember the last one.
-            graph = unpickled(self._program)
+            graph = unpickled(self._program, environment.load)
             inside = SlotEnvironment(
                 environment.clock,
                 transport,
@@ -249,13 +251,14 @@ class SlotHost:
         return slot.heartbeat(transport.strangers() if transport is not None else 0)
 
 
-def unpickled(program: bytes) -> ExecutionGraph:
+def unpickled(
+    program: bytes, load: Callable[[bytes], ExecutionGraph] = pickle.loads
+) -> ExecutionGraph:
     """The program; ProgramError if it needs a module that is not here."""
     try:
-        graph: ExecutionGraph = pickle.loads(program)
+        return load(program)
     except ModuleNotFoundError as error:
         raise ProgramError(
             f"the program needs the module {error.name!r}, which slots cannot import: send it with "
             "env.add_python_file() or env.set_python_requirements(), or install it where slots run"
         ) from error
-    return graph

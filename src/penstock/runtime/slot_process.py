@@ -12,6 +12,7 @@ from penstock.common.mailbox import Mailbox
 from penstock.common.payload import SlotPayload
 from penstock.common.thread_calls import ThreadCalls
 from penstock.common.thread_io import ThreadIo
+from penstock.graph.main_module import MainModule
 from penstock.network.control import ControlClient
 from penstock.network.messages import Deploy, Prepare
 from penstock.network.wakeup import Wakeup
@@ -26,7 +27,9 @@ _LONGEST_SLEEP_MS = 1000
 
 def slot_main(slot: int, host: str, payload: bytes) -> None:
     """Run slot `slot` until the JobMaster lets it go."""
-    SlotProcess(slot, host, pickle.loads(payload)).run()
+    main = MainModule()
+    with main.standing_in():
+        SlotProcess(slot, host, pickle.loads(payload), main).run()
 
 
 def warm_up(slot: int, host: str, program: bytes) -> None:
@@ -37,7 +40,7 @@ def warm_up(slot: int, host: str, program: bytes) -> None:
 class SlotProcess:
     """One slot's event loop with its surroundings."""
 
-    def __init__(self, slot: int, host: str, payload: SlotPayload) -> None:
+    def __init__(self, slot: int, host: str, payload: SlotPayload, main: MainModule) -> None:
         self._clock = SystemClock()
         self._wakeup = Wakeup()
         self._mailbox = Mailbox(self._wakeup.wake)
@@ -61,6 +64,7 @@ class SlotProcess:
             self._open,
             self._calls,
             watch,
+            main.load,
         )
         identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
         self._host = SlotHost(identity, payload.program, environment)

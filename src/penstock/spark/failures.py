@@ -13,15 +13,21 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from penstock.errors import SparkLaunchError
 
 _SLOT_FAILURE = re.compile(r"SlotFailure: (slot \d+ .*)")
+STOPPED = "the Spark session was stopped: it has to stay open while a job runs on it"
+_NO_JVM = "the connection to the driver's JVM is gone, and the Spark session with it"
 _LOST = (
     # What Spark says (a part of it), what it means.
     ("Python worker exited unexpectedly", "a slot's process died"),
     ("ExecutorLostFailure", "an executor was lost"),
     ("ExecutorDeadException", "an executor was lost"),
     ("cancelled", "the Spark job was cancelled"),
-    ("SparkContext was shut down", "the Spark session was stopped"),
-    ("stopped SparkContext", "the Spark session was stopped"),
 )
+_STOPPED = ("SparkContext was shut down", "stopped SparkContext")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+_OTHER_PYTHON = re.compile(
+    r"Python in worker has different version: (\S+) than that in driver: (\S+)"
+)
+_NO_MODULE = re.compile(r"ModuleNotFoundError: (No module named '(?:penstock|pyspark)[\w.]*')")
 
 
 class SlotFailure(Exception):
@@ -33,20 +39,50 @@ class SlotFailure(Exception):
 
 def launch_error(error: BaseException) -> SparkLaunchError:
     """The short error for the JobMaster; `error`, with the JVM's trace, is its cause."""
-    short = SparkLaunchError(_reason(error))
+    short = _short(error)
     short.__cause__ = error
     return short
 
 
-def _reason(error: BaseException) -> str:
+def _short(error: BaseException) -> SparkLaunchError:
     if isinstance(error, Py4JJavaError):
-        return _from_spark(str(error.java_exception.getMessage()))
+        return from_spark(str(error.java_exception.getMessage()))
     if isinstance(error, (Py4JError, OSError)):
-        return "the connection to the driver's JVM is gone"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return SparkLaunchError(_NO_JVM, lasting=True)
+    return SparkLaunchError(f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def _from_spark(message: str) -> str:
+def from_spark(message: str) -> SparkLaunchError:
+    """The error for what Spark says of a job that failed."""
+    never = _never(message)
+    return SparkLaunchError(never or _reason(message), lasting=never is not None)
+
+
+def _never(message: str) -> str | None:
+    """Why no other launch would fare better, if that is so."""
+    if any(sign in message for sign in _STOPPED):
+        return STOPPED
+    missing = _NO_PYTHON.search(message)
+    if missing:
+        return (
+            f"the Python that Spark is to run slots with, {missing[1]}, cannot be executed: set "
+            "PYSPARK_PYTHON, spark.pyspark.python or python.executable to one that is there on "
+            "every machine that runs slots"
+        )
+    other = _OTHER_PYTHON.search(message)
+    if other:
+        return (
+            f"Spark runs slots with Python {other[1]} and the driver is Python "
+            f"{other[2].rstrip('.,')}: set PYSPARK_PYTHON, spark.pyspark.python or "
+            "python.executable to a Python of the driver's version"
+        )
+    module = _NO_MODULE.search(message)
+    if module:
+        return f"the Python that Spark runs slots with cannot import Penstock: {module[1]}"
+    return None
+
+
+def _reason(message: str) -> str:
     slot = _SLOT_FAILURE.search(message)
     if slot:
         return slot.group(1).strip()

@@ -22,6 +22,7 @@ from penstock.common.shipped_files import PackedFile, ShippedFile
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
 from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
+from penstock.spark.failures import STOPPED
 from penstock.spark.settings import is_on_this_machine
 from penstock.spark.shipping import search_path_for, ship_files
 from penstock.spark.spark_job import SparkJob
@@ -82,13 +83,11 @@ class SparkLauncher:
     def _check_python(self, python: str | None) -> None:
         """Elsewhere only Spark can tell, and says so after it has tried."""
         if python is not None and self._on_this_machine and shutil.which(python) is None:
-            raise SparkLaunchError(f"python.executable: {python} cannot be executed")
+            raise SparkLaunchError(f"python.executable: {python} cannot be executed", lasting=True)
 
     def _check_open(self) -> None:
         if self._context._jsc is None:
-            raise SparkLaunchError(
-                "the Spark session was stopped: it has to stay open while a job runs on it."
-            )
+            raise SparkLaunchError(STOPPED, lasting=True)
 
 
 def _slot_body(

@@ -14,7 +14,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.errors import StateError
 from penstock.state.checked import checked
 from penstock.state.descriptors import MapStateDescriptor, refuse_ttl
-from penstock.state.entries import decode_entries, encode_entries, unwritable
+from penstock.state.entries import encode_entries, restored_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ReadOnlyBroadcastState
 from penstock.state.migration import migration_of_state
 from penstock.state.schema import PICKLED, schema_of, type_of
@@ -138,7 +138,7 @@ class BroadcastBackend:
 
     def restore(self, block: GroupBlock) -> None:
         """Take over a state; one that is not declared, now or later, is left behind."""
-        keys, values, _ = decode_entries(block.payload, block.schema)
+        keys, values, _ = restored_entries(block.state, block.payload, block.schema)
         entries = dict(zip(keys, values, strict=True))
         target = self._entries if block.state in self._entries else self._left_behind
         target[block.state] = entries

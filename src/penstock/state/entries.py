@@ -9,6 +9,7 @@ pickled; values are written as their type was declared.
 from __future__ import annotations
 
 import pickle
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from typing import Any
 from penstock.common.spool import whole
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import shorten
+from penstock.common.unpicklable import why
 from penstock.errors import CorruptCheckpointError, StateError
 from penstock.state.columns import ColumnReader, Parts, Unpickle, unpickled, write_column
 from penstock.state.schema import PICKLED, Schema, needs_pickle, type_of
 
 _COUNTS = struct.Struct("<II")
+_OF_THE_SCRIPT = re.compile(r"attribute '([\w.]+)'")
 _KEY_TYPES: dict[type, TypeInformation] = {
     str: Types.STRING(),
     int: Types.BIG_INT(),
@@ -83,6 +86,16 @@ class _Refusal:
         )
 
 
+def restored_entries(
+    state: str, payload: bytes, schema: Schema
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """The same for whoever restores `state`; StateError if its objects cannot be made again."""
+    try:
+        return decode_entries(payload, schema)
+    except UNREADABLE as error:
+        raise unreadable(state, error) from error
+
+
 def has_removals(payload: bytes) -> bool:
     """Whether the block says of any key that it was removed."""
     removed, _ = _COUNTS.unpack_from(payload)
@@ -122,13 +135,19 @@ def unwritable(
         except Exception as its_own:
             return StateError(
                 f"state {state!r} of key {shorten(key)} cannot be written: "
-                f"{type(its_own).__name__}: {its_own}"
+                f"{type(its_own).__name__}: {why(its_own)}"
             )
-    return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {error}")
+    return StateError(f"state {state!r} cannot be written: {type(error).__name__}: {why(error)}")
 
 
 def unreadable(state: str, error: Exception) -> StateError:
     """The error for pickled objects that cannot be made again."""
+    missing = _OF_THE_SCRIPT.search(str(error))
+    if isinstance(error, AttributeError) and missing and "'__main__'" in str(error):
+        return StateError(
+            f"state {state!r} has objects of the class __main__.{missing[1]}, which the script "
+            "does not define: give it a class of that name at its top level, with the fields it had"
+        )
     return StateError(
         f"state {state!r} has pickled objects that cannot be read here: "
         f"{type(error).__name__}: {error}; make the modules of their classes importable"

@@ -18,7 +18,7 @@ from penstock.state.capture import TableCapture
 from penstock.state.database_files import SavedDatabase
 from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
-from penstock.state.entries import decode_entries
+from penstock.state.entries import restored_entries
 from penstock.state.generations import Generations
 from penstock.state.kinds import KeyContext
 from penstock.state.schema import type_of
@@ -98,7 +98,7 @@ class HashMapBackend:
         for block in blocks:
             table = self.table(block.state, block.kind)
             migrate = self._declared.restored(block.state, type_of(block.schema), table)
-            keys, values, removed = decode_entries(block.payload, block.schema)
+            keys, values, removed = restored_entries(block.state, block.payload, block.schema)
             if migrate is not None:
                 values = list(map(migrate, values))
             for some in in_slices(zip(keys, values, strict=True)):

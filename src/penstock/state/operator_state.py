@@ -20,7 +20,7 @@ from penstock.state.broadcast import KIND as BROADCAST
 from penstock.state.broadcast import BroadcastBackend
 from penstock.state.checked import checked
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, refuse_ttl
-from penstock.state.entries import decode_entries, encode_entries, unwritable
+from penstock.state.entries import encode_entries, restored_entries, unwritable
 from penstock.state.interfaces import BroadcastState, ListState
 from penstock.state.migration import migration_of_state
 from penstock.state.redistribution import copy_of, split, union
@@ -151,7 +151,7 @@ class OperatorStateBackend(OperatorStateStore):
         # A subtask that had finished left nothing behind, so a part may be missing.
         parts: list[list[Any]] = [[] for _ in range(found[0][0].parallelism)]
         for origin, block in found:
-            parts[origin.subtask] = decode_entries(block.payload, block.schema)[1]
+            parts[origin.subtask] = restored_entries(block.state, block.payload, block.schema)[1]
         if kind == UNION:
             elements = union(parts)
         else:

@@ -26,7 +26,7 @@ from typing import Any
 from penstock import kept
 from penstock.common.keys import encode_key, group_of_encoding
 from penstock.errors import StateError
-from penstock.state.entries import unwritable
+from penstock.state.entries import UNREADABLE, unreadable, unwritable
 from penstock.state.generations import Generations
 from penstock.state.rocks_database import RocksDatabase
 from penstock.state.rocks_keys import place
@@ -160,7 +160,7 @@ class RocksEntries(dict[Any, Any]):
                 data = read if self._writes == writes else self._database.get(stored_at)
                 if data is None:
                     continue
-                key, value = kept.loads(data)
+                key, value = self._unpickled(data)
                 if key not in seen and key not in self._removed:
                     # It may have been looked up meanwhile, and be another object or value now.
                     yield key, _get(self, key, value)
@@ -182,7 +182,7 @@ class RocksEntries(dict[Any, Any]):
             return ABSENT
         if _count(self) >= self._limit:
             self._evict(key)
-        value = kept.loads(data)[1]
+        value = self._unpickled(data)[1]
         _set(self, key, value)
         return value
 
@@ -243,6 +243,12 @@ class RocksEntries(dict[Any, Any]):
         self._writes += 1
         self._seen += len(puts)
         self._seen_bytes += sum(len(data) for _, data in puts)
+
+    def _unpickled(self, data: bytes) -> Any:
+        try:
+            return kept.loads(data)
+        except UNREADABLE as error:
+            raise unreadable(self._name, error) from error
 
     def _pickled(self, key: Any, value: Any) -> bytes:
         try:

@@ -25,7 +25,7 @@ from penstock.state.capture import TableCapture, encode_block
 from penstock.state.database_files import LinkedFiles, SavedDatabase
 from penstock.state.declarations import Declarations, check_kind
 from penstock.state.descriptors import StateDescriptor
-from penstock.state.entries import decode_entries
+from penstock.state.entries import restored_entries
 from penstock.state.generations import Generations
 from penstock.state.hashmap import HashMapBackend
 from penstock.state.kinds import KeyContext
@@ -178,7 +178,7 @@ class RocksDBBackend:
                 continue
             table = self.table(block.state, block.kind)
             migrate = self._declared.restored(block.state, type_of(block.schema), table)
-            keys, values, removed = decode_entries(block.payload, block.schema)
+            keys, values, removed = restored_entries(block.state, block.payload, block.schema)
             if migrate is not None:
                 values = list(map(migrate, values))
             self._tables[block.state][1].restore(keys, values, removed)
