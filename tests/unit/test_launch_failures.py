@@ -9,6 +9,7 @@ import pytest
 from patience import PATIENCE
 
 from penstock.common import Configuration
+from penstock.common.listening import Listening
 from penstock.datastream.results import ClientResults
 from penstock.errors import JobFailedError, SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
@@ -74,8 +75,8 @@ class Cluster:
 
     def check_capacity(self, slots: int, held: int = 0) -> None: ...
 
-    def host(self) -> str:
-        return "127.0.0.1"
+    def listening(self) -> Listening:
+        return Listening("127.0.0.1")
 
     def launch(self, launch: SlotLaunch, on_end: Any) -> Any:
         threading.Thread(target=on_end, args=(self.errors.pop(0),)).start()
