@@ -48,7 +48,11 @@ PRINTED = [
     (NAMED, Row(a=1, b="hi"), "+I[1,hi]"),
     (NAMED, Row(1, None), "+I[1,None]"),
     (NAMED, Row.of_kind(RowKind.DELETE, 1, "hi"), "-D[1,hi]"),
-    (Types.ROW([Types.BOOLEAN(), Types.LIST(Types.STRING())]), Row(False, ["x"]), "+I[False,['x']]"),
+    (
+        Types.ROW([Types.BOOLEAN(), Types.LIST(Types.STRING())]),
+        Row(False, ["x"]),
+        "+I[False,['x']]",
+    ),
     (Types.LIST(Types.INT()), [1, 2, None], "[1, 2, null]"),
     (Types.MAP(Types.STRING(), Types.INT()), {"a": 1, "b": 2}, "{a=1, b=2}"),
     (Types.TUPLE([NAMED, Types.BOOLEAN()]), (Row(1, "x"), False), "(+I[1, x],false)"),
