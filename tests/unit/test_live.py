@@ -10,15 +10,13 @@ import pytest
 from patience import PATIENCE
 from rich.console import Console
 
-from penstock.common import WatermarkStrategy
 from penstock.common.job_status import JobStatus
 from penstock.common.metrics import MetricReading
 from penstock.datastream import StreamExecutionEnvironment, live
 from penstock.datastream.rates import vertex_rates
-from penstock.graph.execution_graph import SubtaskId, build_execution_graph
+from penstock.graph.execution_graph import SubtaskId
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.progress import Progress
-from penstock.jobmanager.watermarks import standing
 from penstock.network.messages import Starting, SubtaskMetrics, SubtaskReport
 
 
@@ -130,14 +128,10 @@ def test_event_time_is_shown_where_there_is_one(graph):
     assert "watermark" in shown and "00:00:01.000Z" in shown
 
 
-def test_a_watermark_that_has_stood_for_a_while_is_explained():
-    env = StreamExecutionEnvironment()
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(max)
-    env.from_collection([1]).assign_timestamps_and_watermarks(strategy).print()
-    graph = build_execution_graph(build_job_graph(env._program.stream_graph(), "job"))
-    seen = {SubtaskId(0, 0): dataclasses.replace(metrics(1, 1), watermark_since_ms=1_000)}
-    assert standing(graph, seen, 2_000) is None
-    assert "held back by its input since 1970" in str(standing(graph, seen, 60_000))
+def test_what_stands_is_a_line_below_the_table(graph):
+    console = Console(file=io.StringIO(), width=200)
+    console.print(live.picture("sums", [], picture(), ["event time stands for 7 s"]))
+    assert console.file.getvalue().splitlines()[-1].strip() == "event time stands for 7 s"
 
 
 def test_late_records_are_counted_over_all_operators():

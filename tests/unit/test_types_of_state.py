@@ -71,7 +71,7 @@ FITS = [
     (ROW, [Row(name="Ada", born=1815), Row("Ada", None), ("Ada", 1815)]),
     (Types.LIST(Types.LONG()), [[], [1, 2], (1, 2)]),
     (Types.MAP(Types.STRING(), PAIR), [{}, {"a": ("b", 1)}]),
-    (Types.PICKLED_BYTE_ARRAY(), [1, "text", frozenset()]),
+    (Types.PICKLED_BYTE_ARRAY(), [1, "text", frozenset({1})]),
 ]
 MISFITS = [
     (Types.INT(), "text", "expected INT, got str: 'text'"),

@@ -10,7 +10,7 @@ from penstock.datastream.connectors.data_generator import DataGeneratorSource
 from penstock.graph.execution_graph import SubtaskId, build_execution_graph
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmanager.alignment import Alignment, limits
-from penstock.jobmanager.watermarks import explain_watermarks, standing, watermark_text
+from penstock.jobmanager.watermarks import explain_watermarks, watermark_text
 from penstock.network.messages import SubtaskMetrics
 from penstock.runtime.event_time import EventClock
 from penstock.testing import local_environment
@@ -230,14 +230,6 @@ def test_every_subtask_says_what_it_waits_for():
     )
     assert "(2/2): watermark none yet, idle, held back by its input;" in texts[1]
     assert "held back by Source: numbers (1/2) since" in texts[2]
-
-
-def test_event_time_stands_where_it_begins_and_not_where_it_is_waited_for():
-    behind = {
-        SubtaskId(0, 0): metrics(2_000, watermark_since_ms=5_000),
-        SubtaskId(1, 0): metrics(1_000, holder=0, watermark_since_ms=5_000),
-    }
-    assert standing(graph(keyed_program), behind, 60_000).operator == "Source: numbers"
 
 
 def test_other_reasons_are_named():

@@ -10,7 +10,7 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -23,7 +23,8 @@ from penstock.graph.execution_graph import build_execution_graph
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.reports import late_records
-from penstock.jobmanager.watermarks import WatermarkExplanation, standing, watermark_text
+from penstock.jobmanager.stalls import Stalls
+from penstock.jobmanager.watermarks import watermark_text
 
 _REFRESH_SECONDS = 0.5
 _FIRST_LINE_SECONDS = 10.0
@@ -66,7 +67,7 @@ def shown(
 def _as_table(
     console: Console, graph: Graph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
-    before, seen_at = progress(), time.monotonic()
+    before, seen_at, stalls = progress(), time.monotonic(), Stalls()
     # What is left on the screen at the end is the last picture, not an empty place.
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
@@ -75,8 +76,8 @@ def _as_table(
             now_graph = graph()
             rates = vertex_rates(now_graph, before, after, now - seen_at)
             laid_out = build_execution_graph(now_graph)
-            held = standing(laid_out, after.metrics, int(time.time() * 1000))
-            live.update(picture(now_graph.name, rates, after, held), refresh=True)
+            held = stalls.look(laid_out, after, int(time.time() * 1000))
+            live.update(picture(now_graph.name, rates, after, held.values()), refresh=True)
             if ended:
                 return
             before, seen_at = after, now
@@ -85,13 +86,14 @@ def _as_table(
 def _in_notebook(
     console: Console, graph: Graph, progress: Callable[[], Progress], stop: threading.Event
 ) -> None:
-    place = NotebookPicture()
+    place, stalls = NotebookPicture(), Stalls()
     before, seen_at, ended = progress(), time.monotonic(), False
     while not ended:
         ended = stop.wait(_REFRESH_SECONDS)
         now, after = time.monotonic(), progress()
         rates = vertex_rates(graph(), before, after, now - seen_at)
-        place.draw(picture(graph().name, rates, after))
+        held = stalls.look(build_execution_graph(graph()), after, int(time.time() * 1000))
+        place.draw(picture(graph().name, rates, after, held.values()))
         before, seen_at = after, now
 
 
@@ -111,9 +113,9 @@ def picture(
     name: str,
     rates: list[VertexRates],
     progress: Progress,
-    held: WatermarkExplanation | None = None,
+    held: Iterable[str] = (),
 ) -> Group:
-    """The table; `held` says what holds event time back."""
+    """The table; the lines of `held` say what stands still."""
     table = Table(title=name, title_justify="left")
     table.add_column("operators", overflow="fold")
     for header in ("x", "in/s", "out/s", "busy", "backpressured", "idle", "queued"):
@@ -138,8 +140,7 @@ def picture(
             *marks,
             style=style,
         )
-    notes = [_summary(progress)] if held is None else [_summary(progress), str(held)]
-    return Group(table, *(Text(note) for note in notes))
+    return Group(table, *(Text(note) for note in (_summary(progress), *held)))
 
 
 def _clock(watermark: int | None) -> str:

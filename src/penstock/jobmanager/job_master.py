@@ -53,9 +53,13 @@ from penstock.jobmanager.recovery import (
 from penstock.jobmanager.savepoints import SavepointRequest
 from penstock.jobmanager.slots import Slots
 from penstock.jobmanager.sources import close_all
+from penstock.jobmanager.stalls import StallLog
 from penstock.network.messages import EndAttempt, Heartbeat, Leave, Register, Stopped
 
 log = logging.getLogger(__name__)
+
+_LOOK_EVERY_MS = 2_000
+"""How often the JobMaster looks whether something stands still."""
 
 SETTLING_TRIES = 10
 SETTLING_PAUSE_MS = 1_000
@@ -92,6 +96,8 @@ class JobMaster:
         self._current: Attempt | None = None
         self._final: JobStatus | None = None
         self._observations = Observations(job, self._number)
+        self._stalls = StallLog()
+        self._look_at_ms = 0
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -349,6 +355,15 @@ class JobMaster:
         self._observations.heartbeat(message, at_ms)
         for align in self._observations.misaligned(self._clock.monotonic_ms()):
             self._slots.tell_subtask(SubtaskId(*align.subtask), align)
+        if self._phase is Phase.RUNNING:
+            self._say_what_stands()
+
+    def _say_what_stands(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._look_at_ms:
+            self._look_at_ms = now_ms + _LOOK_EVERY_MS
+            for line in self._stalls.news(self.job.graph, self.progress(), self._clock.now_ms()):
+                log.warning("%s", line)
 
     # --- another layout -----------------------------------------------------------------------
 

@@ -18,9 +18,6 @@ from penstock.graph.operators import SourceOperator
 from penstock.graph.timing import strategy_of
 from penstock.network.messages import SubtaskMetrics
 
-_STANDS_MS = 5_000
-"""After so long without moving a watermark is worth a word."""
-
 
 @dataclass(frozen=True)
 class WatermarkExplanation:
@@ -77,22 +74,6 @@ def _explain(
         release,
         any(strategy_of(node.operator) is not None for node in vertex.nodes),
     )
-
-
-def standing(
-    graph: ExecutionGraph, metrics: Mapping[SubtaskId, SubtaskMetrics], now_ms: int
-) -> WatermarkExplanation | None:
-    """The place that holds all event time back, if that has stood for a while."""
-    waiting = [
-        found
-        for found in explain_watermarks(graph, metrics)
-        if found.is_origin
-        and not found.idle
-        and found.watermark < MAX_WATERMARK
-        and found.since_ms is not None
-        and now_ms - found.since_ms > _STANDS_MS
-    ]
-    return min(waiting, key=lambda found: found.watermark, default=None)
 
 
 def _held(
