@@ -14,6 +14,7 @@ from penstock.graph.operators import FunctionOperator, TwoInputOperator
 from penstock.graph.partitioning import CustomPartitioning, HashPartitioning
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.context import OperatorContext, SubtaskInfo
+from penstock.runtime.environment import RAISED
 from penstock.runtime.functions import Function
 
 
@@ -31,14 +32,14 @@ class Helpers:
                 self._opened[id(owner)] = owner
                 owner.open(OperatorContext(node.name, info, None, None))
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Close them all; what went wrong."""
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         while self._opened:
             _, owner = self._opened.popitem()
             try:
                 owner.close()
-            except Exception as error:
+            except RAISED as error:
                 errors.append(error)
         return errors
 
