@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 _PROGRAM = """
+import os
+
 from patience import PATIENCE
 from pyspark.sql import SparkSession
 
@@ -33,9 +35,9 @@ def end(job):
         print(error)
 
 
-def users_session(**settings):
+def users_session():
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config(map=settings).getOrCreate()
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
@@ -46,11 +48,12 @@ until(lambda: job.progress().completed_checkpoints > 0, "the job runs")
 session.stop()
 end(job)
 
-session = users_session(**{"spark.pyspark.python": "/no/python3"})
+os.environ["PYSPARK_PYTHON"] = "/no/python3"
+session = users_session()
 end(start())
 session.stop()
 
-end(start({"spark.master": "local[2]", "spark.pyspark.python": "/no/python3"}))
+end(start({"spark.master": "local[2]"}))
 """
 
 
@@ -61,4 +64,7 @@ def test_what_would_be_met_again_is_not_restarted(run_driver: Any, monkeypatch: 
     assert stopped.startswith("job 'refused' failed: the Spark session was stopped")
     assert len(no_python) == 2, out
     for line in no_python:
-        assert "slots with, /no/python3, cannot be executed: set PYSPARK_PYTHON" in line
+        assert (
+            "Spark is to run slots with, /no/python3, cannot be executed: set PYSPARK_PYTHON"
+            in line
+        )

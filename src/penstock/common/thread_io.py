@@ -31,7 +31,8 @@ class ThreadIo:
         def run() -> None:
             try:
                 result = work()
-            except Exception as error:
+            except BaseException as error:
+                # Any: whoever waits for the result must hear of it.
                 failure = error
                 self._mail(lambda: done(None, failure))
             else:

@@ -97,7 +97,10 @@ class RuntimeAsync(RuntimeFunction):
 
         def done(result: Any, error: BaseException | None) -> None:
             self._cancels.pop(call, None)
-            call.end(_checked(result) if error is None else CallFailed(error))
+            if error is not None:
+                call.end(CallFailed(error))
+            else:
+                call.end(result if isinstance(result, CallFailed) else _checked(result))
 
         self._cancels[call] = self._calls.submit(lambda: self._ask(value), done)
 
@@ -114,6 +117,9 @@ class RuntimeAsync(RuntimeFunction):
         while True:
             try:
                 result = await function.async_invoke(value)
+            except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+                # Returned, because raised it would end the event loop and all calls in it.
+                return CallFailed(error)
             except Exception as error:
                 worth = retry.get_retry_predicate().exception_predicate()
                 if worth is None or not retry.can_retry(attempt) or not worth(error):

@@ -132,13 +132,13 @@ class SlotBuilder:
         for operator in self._operators.values():
             operator.forget()
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Close what there is of the slot; what went wrong."""
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         for operator in self._operators.values():
             try:
                 operator.close()
-            except Exception as error:
+            except self._environment.raised as error:
                 errors.append(error)
         return errors + self._built.helpers.close()
 
@@ -301,7 +301,7 @@ class SlotBuilder:
             if f"operator {node.name!r}" in error.message:
                 raise
             raise located_in(error, origin) from error
-        except Exception as error:
+        except self._environment.raised as error:
             user_tb = user_frames(error.__traceback__) or error.__traceback__
             raise user_error(error, user_tb, origin) from None
 

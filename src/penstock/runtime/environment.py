@@ -5,6 +5,7 @@ Real slots get the system's; a simulated slot gets ones that a seed controls.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -14,6 +15,15 @@ from penstock.network.frames import Frame
 from penstock.runtime.step_watch import StepWatch
 
 T = TypeVar("T")
+
+RAISED: tuple[type[BaseException], ...] = (
+    Exception,
+    SystemExit,
+    GeneratorExit,
+    asyncio.CancelledError,
+)
+"""What counts as raised by a user's function. Where a slot has a process of its own,
+KeyboardInterrupt does too; in a test it comes from the person who runs the test."""
 
 
 class Transport(Protocol):
@@ -53,3 +63,5 @@ class SlotEnvironment:
     """Awaits asynchronous calls (a CallExecutor); None: they are done as other slow work is."""
     watch: StepWatch = field(default_factory=StepWatch)
     """Ends steps that take too long."""
+    raised: tuple[type[BaseException], ...] = RAISED
+    """What fails the attempt when it comes out of a user's function."""

@@ -30,6 +30,9 @@ def explain(
 ) -> PenstockError:
     """`error`, raised while `chain` of `vertex` ran, as something that can be sent and shown."""
     found = _find(error.__traceback__, chain)
+    stopped = _stop_iteration(error)
+    if stopped is not None:
+        found, error = _find(stopped.__traceback__, chain) or found, stopped
     if found is None:
         if isinstance(error, RecordError) and redact:
             return error.redacted()
@@ -54,7 +57,15 @@ def explain(
             f"a function returned something that is not a list, a generator or None: {error}; "
             f"in {origin}"
         )
-    return user_error(error, user_frames(inner_tb) or inner_tb, origin)
+    own_tb = user_frames(stopped.__traceback__ if stopped is not None else inner_tb)
+    return user_error(error, own_tb or inner_tb, origin)
+
+
+def _stop_iteration(error: BaseException) -> StopIteration | None:
+    """The StopIteration of a user's function, which Python replaces where a generator calls it."""
+    cause = error.__cause__
+    replaced = isinstance(error, RuntimeError) and str(error).endswith("raised StopIteration")
+    return cause if replaced and isinstance(cause, StopIteration) else None
 
 
 def user_frames(tb: TracebackType | None) -> TracebackType | None:

@@ -15,6 +15,7 @@ from penstock.graph.partitioning import CustomPartitioning, HashPartitioning
 from penstock.graph.stream_graph import StreamNode
 from penstock.graph.typed_keys import TypedKeySelector
 from penstock.runtime.context import OperatorContext, SubtaskInfo
+from penstock.runtime.environment import RAISED
 from penstock.runtime.functions import Function
 
 
@@ -33,14 +34,14 @@ class Helpers:
                 self._opened[id(owner)] = owner
                 owner.open(OperatorContext(node.name, info, None, None))
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Close them all; what went wrong."""
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         while self._opened:
             _, owner = self._opened.popitem()
             try:
                 owner.close()
-            except Exception as error:
+            except RAISED as error:
                 errors.append(error)
         return errors
 

@@ -107,7 +107,7 @@ class Slot:
             for task in self._circle:
                 if idle or task.flush_due(now_ms):
                     progressed = task.flush(now_ms) or progressed
-        except Exception as error:
+        except self._environment.raised as error:
             self._fail_in(task, error)
             return False
         return progressed
@@ -245,7 +245,7 @@ class Slot:
                 self._built.emitters[SubtaskId(*message.subtask), message.uid].grant(
                     message.messages
                 )
-        except Exception as error:
+        except self._environment.raised as error:
             self._fail_in(task, error)
 
     # --- failure and end ----------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Slot:
             self._environment.wake()
         return Heartbeat(self.attempt, self.slot, metrics, strangers, self._reports)
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Close every function, reader and writer. Afterwards nothing of the attempt acts."""
         self.failed = True
         if not self.is_open:

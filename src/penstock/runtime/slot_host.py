@@ -31,7 +31,7 @@ from penstock.network.messages import (
     Running,
     Stopped,
 )
-from penstock.runtime.environment import IoExecutor, SlotEnvironment, Transport
+from penstock.runtime.environment import RAISED, IoExecutor, SlotEnvironment, Transport
 from penstock.runtime.failure import explain
 from penstock.runtime.slot import Slot
 from penstock.runtime.startup import Startup
@@ -73,6 +73,7 @@ class HostEnvironment:
     watch: StepWatch = field(default_factory=StepWatch)
     load: Callable[[bytes], ExecutionGraph] = pickle.loads
     """Makes the program from its bytes."""
+    raised: tuple[type[BaseException], ...] = RAISED
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,12 @@ class SlotHost:
                 environment.wake,
                 environment.calls,
                 environment.watch,
+                environment.raised,
             )
             startup = self._startup = Startup(message.restored.values(), self._beat)
             self._forget(startup)
             self.slot = Slot(graph, identity.job_id, identity.slot, message, inside, startup)
-        except Exception as error:
+        except environment.raised as error:
             self._not_restored(error)
             return
         startup.waits()
@@ -168,7 +170,7 @@ class SlotHost:
             startup.lets_go()
             former.forget()
 
-    def _not_restored(self, error: Exception) -> None:
+    def _not_restored(self, error: BaseException) -> None:
         startup, self._startup = self._startup, None
         identity, tell = self._identity, self._environment.tell
         failure = explain(error, None, identity.slot, 1, False)
@@ -182,7 +184,7 @@ class SlotHost:
         identity, tell = self._identity, self._environment.tell
         try:
             self.slot.open()
-        except Exception as error:
+        except self._environment.raised as error:
             self.slot = None
             failure = explain(error, None, identity.slot, 1, False)
             tell(Failed(self._attempt, identity.slot, failure))

@@ -18,6 +18,7 @@ from penstock.network.messages import Deploy, Prepare
 from penstock.network.wakeup import Wakeup
 from penstock.network.zmq_transport import ZmqTransport
 from penstock.runtime.collector import Collector
+from penstock.runtime.environment import RAISED
 from penstock.runtime.slot_host import HostEnvironment, SlotHost, SlotIdentity, unpickled
 from penstock.runtime.slot_logging import SlotLogging
 from penstock.runtime.step_watch import StepWatch, StepWatcher
@@ -65,6 +66,7 @@ class SlotProcess:
             self._calls,
             watch,
             main.load,
+            (*RAISED, KeyboardInterrupt),
         )
         identity = SlotIdentity(payload.job_id, payload.launch, slot, host, os.getpid())
         self._host = SlotHost(identity, payload.program, environment)

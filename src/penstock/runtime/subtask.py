@@ -200,14 +200,14 @@ class Subtask:
         """What user functions registered, now; asked by the loop only, for gauges call them."""
         return report_of(self.operators, self._clock.now_ms())
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Close every operator; what went wrong while closing."""
         self.stepping.close()
         linecache.cache.pop(self.chain.filename, None)
-        errors = []
+        errors: list[BaseException] = []
         for operator in self.operators:
             try:
                 operator.close()
-            except Exception as error:
+            except self._environment.raised as error:
                 errors.append(error)
         return errors

@@ -6,6 +6,7 @@ middle. A `SlotFailure` is therefore raised in the slot with a text that can be 
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -15,6 +16,11 @@ from penstock.errors import SparkLaunchError
 _SLOT_FAILURE = re.compile(r"SlotFailure: (slot \d+ .*)")
 STOPPED = "the Spark session was stopped: it has to stay open while a job runs on it"
 _NO_JVM = "the connection to the driver's JVM is gone, and the Spark session with it"
+_CRASH = re.compile(
+    r"Python worker exited unexpectedly \(crashed\): (.*?)(?:\n\s+at |\Z)", re.DOTALL
+)
+_CHAIN = re.compile(r"<chain \d+: (.*)>")
+_MOST_LINES = 40
 _LOST = (
     # What Spark says (a part of it), what it means.
     ("Python worker exited unexpectedly", "a slot's process died"),
@@ -64,17 +70,13 @@ def _never(message: str) -> str | None:
         return STOPPED
     missing = _NO_PYTHON.search(message)
     if missing:
-        return (
-            f"the Python that Spark is to run slots with, {missing[1]}, cannot be executed: set "
-            "PYSPARK_PYTHON, spark.pyspark.python or python.executable to one that is there on "
-            "every machine that runs slots"
-        )
+        return no_python(missing[1])
     other = _OTHER_PYTHON.search(message)
     if other:
         return (
             f"Spark runs slots with Python {other[1]} and the driver is Python "
-            f"{other[2].rstrip('.,')}: set PYSPARK_PYTHON, spark.pyspark.python or "
-            "python.executable to a Python of the driver's version"
+            f"{other[2].rstrip('.,')}: set PYSPARK_PYTHON or python.executable to a Python of the "
+            "driver's version"
         )
     module = _NO_MODULE.search(message)
     if module:
@@ -82,7 +84,37 @@ def _never(message: str) -> str | None:
     return None
 
 
+def no_python(path: str) -> str:
+    """What is wrong when `path` is to be the Python of slots and is none."""
+    return (
+        f"the Python that Spark is to run slots with, {path}, cannot be executed: set "
+        "PYSPARK_PYTHON or python.executable to one that is there on every machine that runs slots"
+    )
+
+
+def _died(message: str) -> str | None:
+    """How a slot's process died, and where: the lines of faulthandler, which Spark passes on."""
+    crash = _CRASH.search(message)
+    if crash is None:
+        return None
+    first, *lines = crash[1].strip().splitlines() or [""]
+    if not first:
+        return (
+            "a slot's process died and left no word: it was killed from outside, by kill -9 or for "
+            "lack of memory, or Spark's faulthandler is off in this session"
+        )
+    chain = _CHAIN.search(crash[1])
+    where = f" in {chain[1]!r}" if chain else ""
+    # Other threads are ours, and what lies below the loop of the slot is ours and Spark's.
+    current = itertools.dropwhile(lambda line: not line.startswith("Current thread"), lines)
+    own = list(itertools.takewhile(lambda line: "<chain " not in line, current))
+    return "\n".join([f"a slot's process died{where}: {first}", *own[:_MOST_LINES]])
+
+
 def _reason(message: str) -> str:
+    died = _died(message)
+    if died is not None:
+        return died
     slot = _SLOT_FAILURE.search(message)
     if slot:
         return slot.group(1).strip()

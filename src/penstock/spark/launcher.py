@@ -22,7 +22,7 @@ from penstock.common.shipped_files import PackedFile, ShippedFile
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
 from penstock.spark.capacity import capacity_of, may_grow, wait_for_slots
-from penstock.spark.failures import STOPPED
+from penstock.spark.failures import STOPPED, no_python
 from penstock.spark.settings import is_on_this_machine
 from penstock.spark.shipping import search_path_for, ship_files
 from penstock.spark.spark_job import SparkJob
@@ -82,8 +82,12 @@ class SparkLauncher:
 
     def _check_python(self, python: str | None) -> None:
         """Elsewhere only Spark can tell, and says so after it has tried."""
-        if python is not None and self._on_this_machine and shutil.which(python) is None:
+        if not self._on_this_machine:
+            return
+        if python is not None and shutil.which(python) is None:
             raise SparkLaunchError(f"python.executable: {python} cannot be executed", lasting=True)
+        if python is None and shutil.which(self._context.pythonExec) is None:
+            raise SparkLaunchError(no_python(self._context.pythonExec), lasting=True)
 
     def _check_open(self) -> None:
         if self._context._jsc is None:

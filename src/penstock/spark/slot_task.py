@@ -14,6 +14,7 @@ from pyspark import BarrierTaskContext, SparkFiles
 
 from penstock.common.packing import installed
 from penstock.spark.failures import SlotFailure
+from penstock.spark.slot_exits import noted_exits
 from penstock.spark.slot_watch import guarded
 
 
@@ -25,7 +26,7 @@ def run(launch: bytes, host: str | None) -> None:
     context = BarrierTaskContext.get()
     slot = context.partitionId()
     try:
-        with guarded():
+        with guarded(), noted_exits():
             entry, payload, job_id, files = pickle.loads(launch)
             with installed(job_id, files, Path(SparkFiles.getRootDirectory())):
                 entry(slot, host or _own_host(context, slot), payload)

@@ -15,7 +15,7 @@ from pyspark import RDD, InheritableThread, SparkContext
 
 from penstock.errors import SparkLaunchError
 from penstock.jobmanager.launching import SlotLaunch
-from penstock.spark.failures import from_spark, launch_error
+from penstock.spark.failures import launch_error
 
 _CANCEL_AGAIN = 0.2
 _LOOK_FOR_RETRY = 0.5
@@ -39,7 +39,6 @@ class SparkJob:
         self._cancelling = threading.Lock()
         self._ended = threading.Event()
         self._retried = False
-        self._first_failure = ""
 
     def start(self) -> None:
         """Run the Spark job in the background. Only once."""
@@ -68,10 +67,10 @@ class SparkJob:
         self._on_end(error)
 
     def _explain(self, raised: BaseException) -> SparkLaunchError:
-        if not self._retried:
-            return launch_error(raised)
-        first = from_spark(self._first_failure)
-        lost = first if first.lasting else SparkLaunchError("a slot failed or was lost")
+        told = launch_error(raised)
+        if told.lasting or not self._retried:
+            return told
+        lost = SparkLaunchError("a slot failed or was lost")
         lost.__cause__ = raised
         return lost
 
@@ -96,31 +95,15 @@ class SparkJob:
             except Exception:
                 return
             if self._retried:
-                self._first_failure = self._failure_of_stage()
                 self.cancel()
                 return
 
     def _stage_attempt(self) -> int:
         tracker = self._context.statusTracker()
-        infos = (tracker.getStageInfo(stage) for stage in self._stages())
-        return max((info.currentAttemptId for info in infos if info is not None), default=0)
-
-    def _stages(self) -> list[int]:
-        tracker = self._context.statusTracker()
         jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag))
-        return [int(stage) for job in jobs if job is not None for stage in job.stageIds]
-
-    def _failure_of_stage(self) -> str:
-        """Why the stage failed before Spark started it again; empty if Spark does not say."""
-        context: Any = self._context
-        try:
-            store = context._jsc.sc().statusStore()
-            return "\n".join(
-                str(store.stageAttempt(stage, 0, False, None, False, None)._1().failureReason())
-                for stage in self._stages()
-            )
-        except Exception:
-            return ""
+        stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+        infos = (tracker.getStageInfo(int(stage)) for stage in stages)
+        return max((info.currentAttemptId for info in infos if info is not None), default=0)
 
     def _in_background(self, work: Callable[[], None]) -> None:
         threading.Thread(target=work, name=f"{self._tag}-{work.__name__}", daemon=True).start()

@@ -111,5 +111,5 @@ class LocalSlots:
         times = [slot.next_wakeup_ms() for slot in self._slots]
         return min((time for time in times if time is not None), default=None)
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         return [error for slot in self._slots for error in slot.close()]
