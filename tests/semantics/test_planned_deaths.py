@@ -11,6 +11,7 @@ from seed_frame import chunks, verify
 from penstock.checkpoint.metadata import CheckpointMetadata
 from penstock.checkpoint.savepoints import SavepointLocation
 from penstock.checkpoint.store import CheckpointStore
+from penstock.common.filesystem import Content, parts_of
 from penstock.jobmanager.checkpoints import Checkpoints
 from penstock.jobmanager.completion import Completion, Plan
 from penstock.testing.faults import FaultRates
@@ -47,9 +48,9 @@ BUGS = Bugs()
 def a_part_of_a_savepoint_counts_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
     original = CheckpointStore.write_segment
 
-    def write(self: CheckpointStore, name: str, *parts: bytes) -> str:
-        stored = parts[:-1] if self.job_id.startswith("savepoint-") else parts
-        return original(self, name, *stored)
+    def write(self: CheckpointStore, name: str, content: Content) -> str:
+        parts = list(parts_of(content))
+        return original(self, name, parts[:-1] if self.job_id.startswith("savepoint-") else parts)
 
     patch.setattr(CheckpointStore, "write_segment", write)
 

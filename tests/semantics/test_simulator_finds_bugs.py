@@ -134,9 +134,11 @@ def enumerators_are_asked_late(patch: pytest.MonkeyPatch) -> None:
 
 @BUGS.shown_by(WRONG)
 def splits_reach_the_reader_before_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
-    def assign(self: Subtask, splits: Any, ask_again_ms: int | None) -> None:
+    def assign(
+        self: Subtask, splits: Any, ask_again_ms: int | None, waited_for: bool = False
+    ) -> None:
         assert self._reading is not None
-        self._reading.assign(splits, ask_again_ms)
+        self._reading.assign(splits, ask_again_ms, waited_for)
 
     patch.setattr(Subtask, "assign", assign)
 
