@@ -299,6 +299,12 @@ def test_what_failed_a_job_is_said_once():
     assert "concurrent" not in told
 
 
+def test_a_jar_is_refused_with_what_to_give_instead(call):
+    code, _, err = call("run", "-s", "savepoint-1", "myApplication.jar")
+    assert code == 2
+    assert "a program of Java's" in err and "myApplication.py" in " ".join(err.split())
+
+
 def test_a_program_that_does_not_compile(call):
     Path("job.py").write_text("def f(:\n")
     code, _, err = call("run", "job.py")

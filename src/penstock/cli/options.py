@@ -74,12 +74,28 @@ def about_a_program(required: bool = True) -> Callable[[Callable[..., int]], Cal
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class _Program(click.ParamType):  # type: ignore[type-arg]
+    """The file of a program; one of Java's is refused with what to give instead."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).endswith(".jar"):
+            self.fail(
+                f"{value} is a program of Java's: give the Python file of the job, for example "
+                f"`penstock run [OPTIONS] {Path(value).stem}.py`",
+                param,
+                ctx,
+            )
+        return _FILE.convert(value, param, ctx)
+
+
 def job_argument(required: bool = True) -> Callable[[F], F]:
     """JOB and what follows it, which is the program's own."""
 
     def decorate(function: F) -> F:
         function = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(function)
-        return click.argument("job", type=_FILE, required=required)(function)
+        return click.argument("job", type=_Program(), required=required)(function)
 
     return decorate
 
