@@ -13,6 +13,7 @@ from collections import Counter, namedtuple
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,3 +410,24 @@ def test_more_keys_than_are_hashed_at_a_time():
 def test_items_by_group_keep_their_order():
     assert by_group([3, 0, 3], ["a", "b", "c"]) == {0: ["b"], 3: ["a", "c"]}
     assert by_group([], []) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "plain"),
+    [
+        (numpy.int64(7), 7),
+        (numpy.uint8(7), 7),
+        (numpy.float32(0.5), 0.5),
+        (numpy.bool_(True), True),
+        ((numpy.int32(-1), "a"), (-1, "a")),
+    ],
+)
+def test_a_number_of_numpy_is_the_number_that_it_is(key, plain):
+    assert key == plain
+    assert encode_key(key) == encode_key(plain)
+
+
+@pytest.mark.parametrize("key", [numpy.datetime64("2026-01-01"), numpy.array([1]), numpy.array(1)])
+def test_what_else_numpy_has_is_no_key(key):
+    with pytest.raises(UnsupportedKeyError, match="cannot be a key"):
+        encode_key(key)

@@ -170,11 +170,25 @@ def _encode_by_base(key: Any) -> bytes:
     for base, encoder in _ENCODERS.items():
         if isinstance(key, base):
             return encoder(key)
+    number = _number_of_numpy(key)
+    if number is not None:
+        return encode_key(number)
     raise UnsupportedKeyError(
         f"a {type(key).__name__} cannot be a key: it has no encoding that is the same in every "
         "process; use None, bool, numbers, str, bytes, dates, UUIDs, enums, frozen dataclasses, "
         "or tuples, frozensets and Rows of these"
     )
+
+
+def _number_of_numpy(key: Any) -> bool | int | float | None:
+    """The number that a scalar of numpy is, to which it is equal; None if it is none."""
+    # By its shape, not by its type: who has no numpy must not need it.
+    if getattr(getattr(key, "dtype", None), "kind", "") not in ("b", "i", "u", "f"):
+        return None
+    if not key.__hash__:
+        return None  # an array
+    plain = key.item()
+    return plain if isinstance(plain, bool | int | float) else None
 
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
