@@ -20,6 +20,7 @@ from penstock.testing.slowdowns import SlowdownScenario
 from penstock.testing.stops import StopScenario
 from penstock.testing.sweeps import SweepScenario
 from penstock.testing.takeovers import TakeoverScenario
+from penstock.testing.transactions.scenarios import SinkScenario
 
 KINDS: dict[str, Callable[[int], Scenario]] = {
     "plain": Scenario,
@@ -36,4 +37,5 @@ KINDS: dict[str, Callable[[int], Scenario]] = {
     "unaligned": unaligned_scenario,
     "changelog": changelog_scenario,
     "slowdown": SlowdownScenario,
+    "transactions": SinkScenario,
 }

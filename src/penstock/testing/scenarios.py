@@ -70,12 +70,16 @@ class Scenario:
         env.set_buffer_timeout(choices("buffer timeout").choice((0, 5, 100)))
         env.set_max_parallelism(choices("max parallelism").choice((4, 128, 128)))
         chance = choices("program")
-        self.program = ProgramBuilder(chance, env, self.filesystem.uri, seed, self.at_least_once)
+        self.program = self.builder(chance, env)
         self.build(self.program)
         self.job = self._job(env._assemble(f"seed {seed}")).claimed()
         self.simulation = Simulation(seed, self.job, self.rates, self.filesystem)
         cancelling = choices("cancelling")
         self.cancel_at = cancelling.randrange(1, 1500) if cancelling.random() < 0.04 else None
+
+    def builder(self, chance: random.Random, env: StreamExecutionEnvironment) -> ProgramBuilder:
+        """What builds the program."""
+        return ProgramBuilder(chance, env, self.filesystem.uri, self.seed, self.at_least_once)
 
     def build(self, program: ProgramBuilder) -> None:
         """Say what the program is."""

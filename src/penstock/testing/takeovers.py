@@ -44,6 +44,9 @@ class Fate(enum.Enum):
 class TakeoverScenario(Scenario):
     """A scenario with several drivers."""
 
+    awakenings: tuple[Moment, ...] = (BEGINS, WRITES)
+    """Before which calls of the newest driver one that stands still may go on."""
+
     def __init__(self, seed: int, rates: FaultRates | None = None) -> None:
         super().__init__(seed, rates)
         self._rng = self.choices("takeovers")
@@ -80,6 +83,8 @@ class TakeoverScenario(Scenario):
         while (running := self._running()) or self._try_again or self._arriving:
             assert self._ticks < _MOST_TICKS, "the drivers hang"
             self._ticks += 1
+            if not self._goes_on():
+                return
             taken_over = self._arriving is not None or len(self.drivers) > takeovers
             if self._try_again or (self._ticks >= due and not taken_over and self._surprised()):
                 due = self._next_takeover()
@@ -92,6 +97,10 @@ class TakeoverScenario(Scenario):
                 self.drivers[able[chosen]].tick()
             elif self._arriving is not None and self._step(self._arriving):
                 self._end_takeover(self._arriving)
+
+    def _goes_on(self) -> bool:
+        """Asked before everything that happens; False if whoever is at work is left alone."""
+        return True
 
     def _surprised(self) -> bool:
         """Whether the driver at work is where the next one is to begin."""
@@ -115,7 +124,7 @@ class TakeoverScenario(Scenario):
 
     def _next_takeover(self) -> int:
         # Most of what drivers do to each other hangs on what one does about its manifests.
-        self._moment = self._rng.choice((None, WRITES, ("list", f"/{self.job.id}")))
+        self._moment = self._rng.choice((None, *self.surprises()))
         return self._ticks + self._rng.randrange(1, self._rng.choice((50, 400, 1500)))
 
     def _running(self) -> list[int]:
@@ -146,7 +155,7 @@ class TakeoverScenario(Scenario):
             self._paused[number] = _MOST_TICKS
         elif fate is Fate.PAUSED:
             self._paused[number] = self._ticks + self._rng.randrange(1, _LONGEST_PAUSE)
-            self._wakes_at[number] = self._rng.choice((None, BEGINS, WRITES))
+            self._wakes_at[number] = self._rng.choice((None, *self.awakenings))
 
     def _ending(self) -> bool:
         """Whether a driver has begun to end the job: then its id stands for a new one."""
@@ -183,6 +192,10 @@ class TakeoverScenario(Scenario):
         self.simulation = after
         self.took_over(after)
         after.master.start()
+
+    def surprises(self) -> tuple[Moment, ...]:
+        """Before which calls of a driver another one may begin."""
+        return WRITES, ("list", f"/{self.job.id}")
 
     def next_fate(self) -> Fate:
         """What becomes of the driver that was at work until now."""
