@@ -19,13 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hdfs_server import hdfs_server
+from kafka_users import guarded_broker
 from spark_fixtures import session
 
 from penstock.testing.kafka import KafkaBroker, kafka_broker
 from penstock.testing.ports import free_ports
 from penstock.testing.postgres import PostgresServer, postgres_server
 
-__all__ = ["broker", "bucket", "hdfs", "postgres", "s3_server", "session", "topic"]
+__all__ = ["broker", "bucket", "guarded", "hdfs", "postgres", "s3_server", "session", "topic"]
 
 
 def _answers(url: str) -> bool:
@@ -93,6 +94,13 @@ def hdfs() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[KafkaBroker]:
     with kafka_broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def guarded() -> Iterator[KafkaBroker]:
+    """A broker whose users have no rights but those that a test gives them."""
+    with guarded_broker() as broker:
         yield broker
 
 
