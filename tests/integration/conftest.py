@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hdfs_server import hdfs_server
+from kafka_users import guarded_broker
 from patience import until
 from psycopg.sql import SQL
 from spark_fixtures import session
@@ -29,7 +30,7 @@ from penstock.testing.kafka import KafkaBroker, kafka_broker
 from penstock.testing.ports import free_ports
 from penstock.testing.postgres import PostgresServer, postgres_server
 
-__all__ = ["broker", "bucket", "hdfs", "postgres", "s3_server", "session", "topic"]
+__all__ = ["broker", "bucket", "guarded", "hdfs", "postgres", "s3_server", "session", "topic"]
 
 
 def _answers(url: str) -> bool:
@@ -106,6 +107,13 @@ def broker(one_broker: KafkaBroker) -> KafkaBroker:
     if not one_broker.runs:
         one_broker.start()
     return one_broker
+
+
+@pytest.fixture(scope="session")
+def guarded() -> Iterator[KafkaBroker]:
+    """A broker whose users have no rights but those that a test gives them."""
+    with guarded_broker() as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

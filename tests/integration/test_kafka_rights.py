@@ -2,91 +2,36 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 from kafka_parts import exactly_once, read_all, sink, values
-from patience import until
+from kafka_users import LONGEST_MS, User
 from sink_parts import begun, committer, open_writer, put
 
 from penstock.common import Configuration
 from penstock.datastream.connectors.kafka import KafkaSink
 from penstock.errors import JobFailedError, SinkError, SinkRefusedError
 from penstock.testing import local_environment
-from penstock.testing.kafka import KafkaBroker, Security, kafka_broker
+from penstock.testing.kafka import KafkaBroker
 
 # One process starts the broker of these tests.
 pytestmark = [pytest.mark.full("Kafka"), pytest.mark.xdist_group("rights")]
 
-LONGEST_MS = 30_000
-"""The longest transaction timeout that the broker allows."""
-USERS = {f"user{number}": "secret" for number in range(10)}
-_names = iter(USERS)
-_numbers = itertools.count(1)
 
+class Writer(User):
+    """A user with sinks to their topic; its name is the prefix too."""
 
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[KafkaBroker]:
-    """A broker whose users have no rights but those that a test gives them."""
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-        "transaction.max.timeout.ms": str(LONGEST_MS),
-    }
-    with kafka_broker(settings, Security(USERS)) as broker:
-        yield broker
-
-
-class User:
-    """Somebody who logs in, and a topic and a prefix for them."""
-
-    def __init__(self, broker: KafkaBroker) -> None:
-        self._broker = broker
-        self.name = next(_names)
-        self.topic = f"topic-{next(_numbers)}"
-        self.bootstrap_servers = broker.secure_servers
-        broker.create_topic(self.topic)
-
-    def login(self, **more: str) -> dict[str, str]:
-        return {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": "PLAIN",
-            "sasl_username": self.name,
-            "sasl_password": USERS[self.name],
-            **more,
-        }
+    def _properties(self, **more: str) -> dict[str, str]:
+        return {**{key.replace(".", "_"): value for key, value in self.login().items()}, **more}
 
     def plain(self, **more: str) -> KafkaSink:
-        return sink(self, self.topic, **self.login(**more))
+        return sink(self, self.topic, **self._properties(**more))
 
     def exactly_once(self, **more: str) -> KafkaSink:
         timeout = {"transaction_timeout_ms": str(LONGEST_MS)}
-        return exactly_once(self, self.topic, self.topic, **self.login(**{**timeout, **more}))
-
-    def may(self, kind: Any, name: str, *operations: Any) -> None:
-        """Give rights, and wait until the broker knows them."""
-        admin = AdminClient({"bootstrap.servers": self._broker.bootstrap_servers, "log_level": 0})
-        pattern = ResourcePatternType.LITERAL
-        if kind is ResourceType.TRANSACTIONAL_ID:
-            pattern = ResourcePatternType.PREFIXED
-        for operation in operations:
-            right = (kind, name, pattern, f"User:{self.name}", "*", operation)
-            [done] = admin.create_acls([AclBinding(*right, AclPermissionType.ALLOW)]).values()
-            done.result(30)
-            # The controller has it; the broker hears of it a little later.
-            asked = AclBindingFilter(*right, AclPermissionType.ALLOW)
-            until(lambda asked=asked: admin.describe_acls(asked).result(30), "the right")
+        return exactly_once(self, self.topic, self.topic, **self._properties(**{**timeout, **more}))
 
     def may_use_ids(self) -> None:
         rights = (AclOperation.DESCRIBE, AclOperation.WRITE)
@@ -97,8 +42,8 @@ class User:
 
 
 @pytest.fixture
-def user(guarded: KafkaBroker) -> User:
-    return User(guarded)
+def user(guarded: KafkaBroker) -> Writer:
+    return Writer(guarded)
 
 
 def refused(work: Callable[[], object], what: str) -> str:
@@ -120,7 +65,7 @@ def written(built: KafkaSink, *records: str) -> None:
 # --- rights -----------------------------------------------------------------------------------
 
 
-def test_no_right_to_the_transactional_ids(user: User) -> None:
+def test_no_right_to_the_transactional_ids(user: Writer) -> None:
     user.may_write()
     for operation in (None, AclOperation.DESCRIBE):
         if operation is not None:
@@ -136,7 +81,7 @@ def test_no_right_to_the_transactional_ids(user: User) -> None:
     written(user.exactly_once(), "a")
 
 
-def test_no_right_to_write_to_the_topic(user: User, guarded: KafkaBroker) -> None:
+def test_no_right_to_write_to_the_topic(user: Writer, guarded: KafkaBroker) -> None:
     user.may_use_ids()
     for operation in (None, AclOperation.DESCRIBE):
         if operation is not None:
@@ -149,7 +94,7 @@ def test_no_right_to_write_to_the_topic(user: User, guarded: KafkaBroker) -> Non
     assert values(read_all(guarded, user.topic)) == ["a"]
 
 
-def test_no_right_to_write_without_transactions(user: User) -> None:
+def test_no_right_to_write_without_transactions(user: Writer) -> None:
     def write() -> None:
         writer = open_writer(user.plain())
         try:
@@ -169,7 +114,7 @@ def test_no_right_to_write_without_transactions(user: User) -> None:
     write()
 
 
-def test_a_job_that_may_not_write_is_not_restarted(user: User) -> None:
+def test_a_job_that_may_not_write_is_not_restarted(user: Writer) -> None:
     user.may_use_ids()
     user.may(ResourceType.TOPIC, user.topic, AclOperation.DESCRIBE)
     restarts = {"restart-strategy.type": "fixed-delay"}
@@ -184,7 +129,7 @@ def test_a_job_that_may_not_write_is_not_restarted(user: User) -> None:
 # --- timeouts ---------------------------------------------------------------------------------
 
 
-def test_a_timeout_above_the_brokers(user: User) -> None:
+def test_a_timeout_above_the_brokers(user: Writer) -> None:
     user.may_use_ids()
     user.may_write()
     # A timeout carries a turn, and the first is a second below what was set.
@@ -199,7 +144,7 @@ def test_a_timeout_above_the_brokers(user: User) -> None:
 
 
 @pytest.fixture
-def small(user: User, guarded: KafkaBroker) -> User:
+def small(user: Writer, guarded: KafkaBroker) -> Writer:
     """One who may write, to a topic that takes small records."""
     user.may_use_ids()
     user.may_write()
@@ -210,7 +155,7 @@ def small(user: User, guarded: KafkaBroker) -> User:
     return user
 
 
-def test_a_record_that_is_too_large(small: User) -> None:
+def test_a_record_that_is_too_large(small: Writer) -> None:
     what = rf"topic {small.topic}, partition 0: a message of 5000 bytes .*size too large.*; .*max\."
     refused(lambda: written(small.exactly_once(), "x" * 5_000), what)
     writer = open_writer(small.plain())
@@ -219,7 +164,7 @@ def test_a_record_that_is_too_large(small: User) -> None:
     writer.close()
 
 
-def test_records_that_may_only_be_too_large_together(small: User) -> None:
+def test_records_that_may_only_be_too_large_together(small: Writer) -> None:
     writer = open_writer(small.plain(linger_ms="60000"))
     put(writer, *("x" * size for size in (700, 900, 800)))
     several = r"a message of 900 bytes and 2 smaller ones were not delivered.*batch\.size"

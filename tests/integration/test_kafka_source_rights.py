@@ -3,80 +3,52 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-from kafka_parts import Reading, read, write
+from confluent_kafka.admin import AclOperation, ResourceType
+from kafka_parts import Reading, read, source, write
+from kafka_users import User
 from patience import until
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
 from penstock.errors import JobFailedError, SourceError, SourceRefusedError
 from penstock.testing import local_environment
-from penstock.testing.kafka import KafkaBroker, Security, kafka_broker
+from penstock.testing.kafka import KafkaBroker
 
 # One process starts the broker of these tests.
 pytestmark = [pytest.mark.full("Kafka"), pytest.mark.xdist_group("rights")]
 
-USERS = {"upi": "correct horse"}
+
+@pytest.fixture
+def user(guarded: KafkaBroker) -> User:
+    return User(guarded)
 
 
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[KafkaBroker]:
-    """Who does not log in may do all; who does needs rights."""
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    with kafka_broker(settings, Security(USERS)) as broker:
-        yield broker
+def as_user(user: User) -> KafkaSourceBuilder:
+    return source(user, user.topic).set_properties(user.login())
 
 
-def grant(broker: KafkaBroker, kind: ResourceType, name: str, operation: AclOperation) -> None:
-    """Let the user do this, and wait until the broker knows."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    acl = AclBinding(kind, name, literal, "User:upi", "*", operation, allow)
-    admin.create_acls([acl])[acl].result(60)
-
-
-def as_user(broker: KafkaBroker, *topics: str) -> KafkaSourceBuilder:
-    builder = KafkaSource.builder().set_bootstrap_servers(broker.secure_servers)
-    login = {"sasl.username": "upi", "sasl.password": USERS["upi"], "sasl.mechanism": "PLAIN"}
-    return builder.set_topics(*topics).set_properties(
-        {"security.protocol": "SASL_PLAINTEXT", **login}
+def test_a_topic_that_one_may_not_see(user: User) -> None:
+    reason = (
+        f"topic {user.topic}: .*[Aa]uthorization failed.*ACL .*DESCRIBE on the topic {user.topic}"
     )
-
-
-def test_a_topic_that_one_may_not_see(guarded: KafkaBroker) -> None:
-    guarded.create_topic("hidden")
-    reason = "topic hidden: .*[Aa]uthorization failed.*ACL .*DESCRIBE on the topic hidden"
     with pytest.raises(SourceRefusedError, match=reason):
-        read(as_user(guarded, "hidden").set_bounded("latest"))
+        read(as_user(user).set_bounded("latest"))
 
 
-def test_a_topic_that_one_may_see_and_not_read(guarded: KafkaBroker) -> None:
-    guarded.create_topic("seen")
-    write(guarded, "seen", "a")
-    grant(guarded, ResourceType.TOPIC, "seen", AclOperation.DESCRIBE)
-    built = as_user(guarded, "seen").set_bounded("latest").build()
+def test_a_topic_that_one_may_see_and_not_read(user: User, guarded: KafkaBroker) -> None:
+    write(guarded, user.topic, "a")
+    user.may(ResourceType.TOPIC, user.topic, AclOperation.DESCRIBE)
+    built = as_user(user).set_bounded("latest").build()
     reading = until(lambda: _begun(built), "the right to see it is known")
-    reason = "topic seen.*[Aa]uthorization failed.*READ .*on the topic seen"
+    reason = f"topic {user.topic}.*[Aa]uthorization failed.*READ .*on the topic {user.topic}"
     with reading, pytest.raises(SourceRefusedError, match=reason):
         reading.to_end()
 
 
-def test_a_job_that_may_not_read_is_not_restarted(guarded: KafkaBroker) -> None:
-    guarded.create_topic("unread")
-    write(guarded, "unread", "a")
+def test_a_job_that_may_not_read_is_not_restarted(user: User, guarded: KafkaBroker) -> None:
+    write(guarded, user.topic, "a")
     restarts = Configuration.from_dict(
         {
             "restart-strategy.type": "fixed-delay",
@@ -88,17 +60,17 @@ def test_a_job_that_may_not_read_is_not_restarted(guarded: KafkaBroker) -> None:
         with local_environment(1, configuration=restarts) as env:
             env.enable_checkpointing(1_000)
             # It has no end of its own.
-            built = as_user(guarded, "unread").build()
+            built = as_user(user).build()
             stream = env.from_source(built, WatermarkStrategy.no_watermarks(), "topic")
             stream.set_parallelism(1).print()
             with pytest.raises(JobFailedError, match=what) as caught:
                 env.execute()
         assert isinstance(caught.value.__cause__, SourceRefusedError)
 
-    run("Kafka does not show topic unread.*ACL .*DESCRIBE on the topic unread")
-    grant(guarded, ResourceType.TOPIC, "unread", AclOperation.DESCRIBE)
-    until(lambda: _begun(as_user(guarded, "unread").build()), "the right is known").__exit__()
-    run("topic unread.*[Aa]uthorization failed.*READ .*on the topic unread")
+    run(f"Kafka does not show topic {user.topic}.*ACL .*DESCRIBE on the topic {user.topic}")
+    user.may(ResourceType.TOPIC, user.topic, AclOperation.DESCRIBE)
+    until(lambda: _begun(as_user(user).build()), "the right is known").__exit__()
+    run(f"topic {user.topic}.*[Aa]uthorization failed.*READ .*on the topic {user.topic}")
 
 
 def _begun(built: KafkaSource) -> Reading | None:
@@ -108,10 +80,9 @@ def _begun(built: KafkaSource) -> Reading | None:
         return None
 
 
-def test_committed_offsets_of_a_group_that_one_may_not_see(guarded: KafkaBroker) -> None:
-    guarded.create_topic("shown")
-    grant(guarded, ResourceType.TOPIC, "shown", AclOperation.READ)
-    built = as_user(guarded, "shown")
+def test_committed_offsets_of_a_group_that_one_may_not_see(user: User) -> None:
+    user.may(ResourceType.TOPIC, user.topic, AclOperation.READ)
+    built = as_user(user)
     until(lambda: _begun(built.build()), "the right to read it is known").__exit__()
     builder = built.set_group_id("others").set_starting_offsets("committed")
     with pytest.raises(
@@ -121,12 +92,11 @@ def test_committed_offsets_of_a_group_that_one_may_not_see(guarded: KafkaBroker)
 
 
 def test_a_commit_that_is_refused_is_a_warning_and_no_committed_offset(
-    guarded: KafkaBroker, caplog: pytest.LogCaptureFixture
+    user: User, guarded: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    guarded.create_topic("open")
-    write(guarded, "open", "abc")
-    grant(guarded, ResourceType.TOPIC, "open", AclOperation.READ)
-    built = as_user(guarded, "open").set_group_id("totals").build()
+    write(guarded, user.topic, "abc")
+    user.may(ResourceType.TOPIC, user.topic, AclOperation.READ)
+    built = as_user(user).set_group_id("totals").build()
     with (
         caplog.at_level(logging.WARNING, "penstock.kafka"),
         until(lambda: _begun(built), "the right to read it is known") as reading,
@@ -141,9 +111,9 @@ def test_a_commit_that_is_refused_is_a_warning_and_no_committed_offset(
 
         [warning] = until(warnings, "the warning")
         assert "ACL that allows READ on the group totals" in warning
-        place = "KafkaSourceReader.topic.open.partition.0"
+        place = f"KafkaSourceReader.topic.{user.topic}.partition.0"
         assert reading.metrics()[f"{place}.committedOffset"] == -1
-        grant(guarded, ResourceType.GROUP, "totals", AclOperation.READ)
+        user.may(ResourceType.GROUP, "totals", AclOperation.READ)
         until(
             lambda: warnings() and reading.metrics()[f"{place}.committedOffset"] == 3, "the commit"
         )

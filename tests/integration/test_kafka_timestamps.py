@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 from kafka_parts import read_all, sink
 
 from penstock.common import WatermarkStrategy
@@ -31,3 +32,17 @@ def test_event_time_0_is_not_written_as_the_present(
         env.execute("times")
     found = {message.value(): message.timestamp()[1] for message in read_all(broker, name)}
     assert found == {b"0": 1, b"1": 1, b"2": 2}
+
+
+def test_no_call_of_the_client_writes_timestamp_0(
+    broker: KafkaBroker, topic: Callable[..., str]
+) -> None:
+    """If this fails, a client can: then event time 0 need not be written as 1."""
+    name = topic()
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce(name, value="one", timestamp=0)
+    with pytest.raises(NotImplementedError, match="timestamps"):
+        producer.produce_batch(name, [{"value": "batch", "timestamp": 0}])
+    assert producer.flush(30) == 0
+    [message] = read_all(broker, name)
+    assert message.timestamp()[1] != 0

@@ -19,7 +19,7 @@ from penstock.connectors.kafka.transactions import (
     retired,
     timeout_of_turn,
 )
-from penstock.errors import LostOutputError, SinkError
+from penstock.errors import LostOutputError, SinkError, SinkRefusedError
 
 LOST = "records are lost: .*transaction out/job/w/1 .*topic out, partition 3, offsets 10 to 19"
 
@@ -50,6 +50,20 @@ def test_what_is_prepared_is_committed_and_committing_again_is_harmless(
     committer.commit(prepared)
     assert cluster.states() == {"out/job/w/1": "CompleteCommit", "out/job/w/2": "CompleteCommit"}
     committer.commit(prepared)
+
+
+@pytest.mark.parametrize(
+    "name", ["other/job/w/1", "out-2/job/w/1", "out", "", lease_of("out"), "/out/job/w/1"]
+)
+def test_a_checkpoint_cannot_have_transactions_of_others_committed(
+    cluster: TransactionsInMemory, committer: KafkaCommitter, name: str
+) -> None:
+    """Its files are data, and may have been altered."""
+    prepared = plain(cluster.begin("out/job/w/1"), cluster.begin(name))
+    for commit in (committer.check, committer.commit):
+        with pytest.raises(SinkRefusedError, match="none of the transactional id prefix 'out'"):
+            commit(prepared)
+    assert set(cluster.states().values()) == {"Ongoing"}
 
 
 def test_an_id_that_is_used_again_says_that_its_old_transaction_is_committed(

@@ -173,6 +173,15 @@ def test_a_cluster_that_is_away_is_asked_again(enumerator_of: Enumerate) -> None
     until(lambda: 1 in known_to(enumerator), "the next")
 
 
+def test_that_the_cluster_is_away_is_said_once_a_minute(
+    enumerator_of: Enumerate, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks = Looks([0], *[PenstockError("on its holidays")] * 5, [1])
+    enumerator = enumerator_of(looks, interval_ms=OFTEN_MS)
+    until(lambda: 1 in known_to(enumerator), "the next")
+    assert sum("on its holidays" in message for message in caplog.messages) == 1
+
+
 def test_a_closed_one_looks_no_more(enumerator_of: Enumerate) -> None:
     looks = Looks([0])
     enumerator = enumerator_of(looks, interval_ms=OFTEN_MS)

@@ -4,6 +4,11 @@ A question that any broker answers goes first to the one that answered last, the
 turn: those that the cluster named and those in `bootstrap.servers`. A broker that takes connections
 and stays silent is given a second, not the whole patience of the caller; if all are silent, the
 next round gives each of them twice as long.
+
+A question to one broker, such as the coordinator of a transaction, has no other to go to. That one
+is given ten seconds, a third of what Kafka's own clients give it: a broker may stand for that long
+with a full disk queue, and asking again sooner would only add to it. How often it is asked again is
+bounded by the patience of whoever asks (`penstock.connectors.kafka.coordinator`): a minute in all.
 """
 
 from __future__ import annotations
@@ -13,12 +18,9 @@ from typing import TypeVar
 
 from penstock.connectors.kafka.connection import TIMEOUT_SECONDS, BrokerConnection
 from penstock.connectors.kafka.wire import Writer
-from penstock.errors import ProgramError
 
 _METADATA = 3
 _FIRST_SECONDS = 1.0
-_PORT = 9092
-"""Where a server listens that is named without a port; so says the client library."""
 
 T = TypeVar("T")
 Address = tuple[str, int]
@@ -93,15 +95,8 @@ def bootstrap(properties: Mapping[str, str]) -> list[Address]:
 
 
 def _address(server: str) -> Address:
-    place = server.rpartition("://")[2]
-    if ":" not in place or place.endswith("]"):
-        place = f"{place}:{_PORT}"
-    host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ProgramError(
-            f"bootstrap.servers names {server!r}, which is no server; write host:port, and a comma "
-            "between two"
-        )
+    """A server as `penstock.connectors.kafka.settings` lets it pass: with a port."""
+    host, _, port = server.rpartition("://")[2].rpartition(":")
     return host.strip("[]"), int(port)
 
 

@@ -3,6 +3,9 @@
 Committing again is harmless: the transaction is named exactly, and one that is committed stays so.
 A transaction that is gone (it timed out, or somebody fenced it) is lost output, and an error that
 names it and the offsets it covered.
+
+What a checkpoint covers is data, not an order: transactions of others are not committed, whatever
+its files say.
 """
 
 from __future__ import annotations
@@ -25,12 +28,13 @@ from penstock.connectors.kafka.transactions import (
     Committable,
     attempt_of,
     ids_of,
+    is_of,
     is_retired,
     lease_of,
     retired,
 )
 from penstock.connectors.sink import Committer
-from penstock.errors import LostOutputError, SinkError
+from penstock.errors import LostOutputError, SinkError, SinkRefusedError
 
 _DESCRIBE_AT_ONCE = 500
 
@@ -48,7 +52,7 @@ class KafkaCommitter(Committer):
         self._lease = Lease(prefix, job, coordinators)
 
     def commit(self, committables: list[Plain]) -> None:
-        prepared = [Committable.of(value) for value in committables]
+        prepared = self._own(committables)
         with self._committing():
             known = self._found(prepared)
             for number, one in enumerate(prepared):
@@ -57,7 +61,19 @@ class KafkaCommitter(Committer):
 
     def check(self, committables: list[Plain]) -> None:
         with self._committing():
-            self._found([Committable.of(value) for value in committables])
+            self._found(self._own(committables))
+
+    def _own(self, committables: list[Plain]) -> list[Committable]:
+        """The committables; SinkRefusedError if one is not of this sink's prefix."""
+        prepared = [Committable.of(value) for value in committables]
+        for one in prepared:
+            if not is_of(self._prefix, one.id):
+                raise SinkRefusedError(
+                    f"a checkpoint covers transaction {one.id!r:.300}, which is none of the "
+                    f"transactional id prefix {self._prefix!r}; give the sink the prefix that it "
+                    "had, or another uid and begin with --allow-non-restored-state"
+                )
+        return prepared
 
     def visible(self, committables: list[Plain]) -> list[Plain]:
         prepared = [Committable.of(value) for value in committables]

@@ -8,15 +8,16 @@ and so does a topic that was deleted and made anew (`penstock.connectors.kafka.t
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.common.plain import Plain
+from penstock.connectors.kafka.client_log import OncePerMinute
 from penstock.connectors.kafka.offsets import Partition
 from penstock.connectors.kafka.partitions import owner
-from penstock.connectors.kafka.settings import log
 from penstock.connectors.kafka.topic_ids import TopicIds
 from penstock.connectors.source import SplitEnumerator
 from penstock.errors import (
@@ -25,6 +26,9 @@ from penstock.errors import (
     SourceMissingError,
     SourceRefusedError,
 )
+
+log = logging.getLogger("penstock.kafka.discovery")
+log.addFilter(OncePerMinute())
 
 Find = Callable[[frozenset[Partition], bool], list[dict[str, Any]]]
 """Splits of the partitions that are not among the known ones; the flag: is this the first look."""

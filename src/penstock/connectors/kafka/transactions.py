@@ -43,6 +43,14 @@ def id_of(prefix: str, job: str, writer: str, number: int) -> str:
     return _DELIMITER.join((prefix, job, writer, str(number)))
 
 
+def is_of(prefix: str, name: Plain) -> bool:
+    """Whether this is the id of a transaction of the prefix."""
+    if type(name) is not str or not name.startswith(ids_of(prefix)):
+        return False
+    # The lease has no job in its name, and no transactions.
+    return bool(job_of(name, prefix))
+
+
 def prefix_of(name: str) -> str:
     """The prefix of a transactional id."""
     return name.split(_DELIMITER)[0]
