@@ -21,6 +21,7 @@ _CRASH = re.compile(
 )
 _CHAIN = re.compile(r"<chain \d+: (.*)>")
 _MOST_LINES = 40
+_OWN_THREAD = ("Current thread", "Stack")
 _LOST = (
     # What Spark says (a part of it), what it means.
     ("Python worker exited unexpectedly", "a slot's process died"),
@@ -106,7 +107,7 @@ def _died(message: str) -> str | None:
     chain = _CHAIN.search(crash[1])
     where = f" in {chain[1]!r}" if chain else ""
     # Other threads are ours, and what lies below the loop of the slot is ours and Spark's.
-    current = itertools.dropwhile(lambda line: not line.startswith("Current thread"), lines)
+    current = itertools.dropwhile(lambda line: not line.startswith(_OWN_THREAD), lines)
     own = list(itertools.takewhile(lambda line: "<chain " not in line, current))
     return "\n".join([f"a slot's process died{where}: {first}", *own[:_MOST_LINES]])
 
