@@ -110,7 +110,11 @@ def test_the_job_does_not_need_the_copy(env: LocalEnvironment) -> None:
         assert not job.get_job_execution_result().done()
     path = job.trigger_savepoint(f"{env.storage}/savepoints").result(PATIENCE)
     dispose(path)
-    env.simulation.crash(next(iter(env.simulation.processes.values())))
+    simulation = env.simulation
+    # In the simulation's own thread, which may be in the midst of a turn of that process.
+    env._runners[-1]._at_next_tick(
+        lambda: simulation.crash(next(iter(simulation.processes.values())))
+    )
     job.get_job_execution_result().result(PATIENCE)
     assert job.progress().restarts == 1
     assert written(env) == expected(NUMBERS)
