@@ -67,7 +67,7 @@ def test_a_killed_slot_ends_the_launch(launcher: SparkLauncher, tmp_path: Path) 
     os.kill(pids[0], signal.SIGKILL)
     error = launched.end()
     assert isinstance(error, SparkLaunchError)
-    assert str(error) == "a slot's process died"
+    assert str(error).startswith("a slot's process died and left no word: it was killed")
     until(lambda: gone(pids), "the siblings are gone")
 
 

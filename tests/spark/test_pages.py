@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pyspark.sql import SparkSession
@@ -30,5 +32,7 @@ def test_it_runs(
     code: str, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # As a script: functions of the main module travel by value.
-    exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+    # As a script: functions and classes of the main module travel by value.
+    script = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    exec(compile(code, "<page>", "exec"), vars(script))

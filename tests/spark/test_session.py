@@ -73,7 +73,7 @@ def test_a_users_session_is_unchanged_and_its_retries_are_cut_off(
     run_driver, tmp_path: Path
 ) -> None:
     out, _ = run_driver(_USERS_SESSION, str(tmp_path / "slots"))
-    assert out.strip() in ("a slot failed or was lost", "a slot's process died")
+    assert out.startswith(("a slot failed or was lost", "a slot's process died"))
 
 
 _DYNAMIC = """
