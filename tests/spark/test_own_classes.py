@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
+BACKENDS = ["hashmap", pytest.param("rocksdb", marks=pytest.mark.full)]
+
 # Run as `python job.py` by some tests, as `python -m` by another.
 PROGRAM = """
 import collections, dataclasses, enum, sys
@@ -181,7 +183,7 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_in_every_place_where_a_record_can_be(tmp_path: Path, run: Run, backend: str) -> None:
     Path(tmp_path, "job.py").write_text(PROGRAM)
     done = run("job.py", backend)
@@ -252,7 +254,7 @@ with counted.execute_and_collect() as results:
 """
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_savepoint_of_them_is_restored_by_the_changed_script(
     tmp_path: Path, run: Run, backend: str
 ) -> None:
