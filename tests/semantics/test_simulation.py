@@ -24,6 +24,11 @@ def test_every_seed_gives_the_result_of_the_model(seeds: range) -> None:
     verify("plain", seeds)
 
 
+def test_every_program_is_one_that_a_user_may_write() -> None:
+    for seed in (*range(20), 78, 115, 130):
+        Scenario(seed).filesystem.forget()
+
+
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize("seeds", chunks(10, 90, size=40))
 def test_compaction_and_deletion_may_break_off_anywhere(seeds: range) -> None:

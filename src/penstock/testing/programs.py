@@ -250,6 +250,10 @@ class ProgramBuilder:
         return self._union(*sides)
 
     def _union(self, left: Branch, right: Branch) -> Branch:
+        declared = {left.stream._type(), right.stream._type()} - {None}
+        if len(declared) > 1:
+            # A union of different types is refused: one of them says nothing of its type.
+            right = self._stage(right, Box(False))
         self.lines.append("union")
         stream = left.stream.union(right.stream)
         # A union is no operator: the next one takes all its inputs.
