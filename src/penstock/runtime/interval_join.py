@@ -108,9 +108,19 @@ class IntervalJoinProcess(KeyedCoProcessFunction):
         ctx.timer_service().register_event_time_timer(at + max(-bounds.lower, 0))
 
     def on_timer(self, timestamp: int, ctx: Any) -> None:
-        # Whatever lies at these times has its own timer at this very moment.
-        self._lefts.remove(timestamp - max(self._interval.upper, 0))
-        self._rights.remove(timestamp - max(-self._interval.lower, 0))
+        # A record at the watermark itself is not late: what it may meet stays a moment longer.
+        timers = ctx.timer_service()
+        if timers.current_watermark() == timestamp:
+            timers.register_event_time_timer(timestamp + 1)
+        else:
+            self._forget(timestamp)
+        # What stayed for that reason, one moment ago.
+        self._forget(timestamp - 1)
+
+    def _forget(self, last: int) -> None:
+        """Remove the records whose last possible partner is one at time `last`."""
+        self._lefts.remove(last - max(self._interval.upper, 0))
+        self._rights.remove(last - max(-self._interval.lower, 0))
 
     def _is_late(self, at: int, ctx: Any) -> bool:
         watermark = ctx.timer_service().current_watermark()
