@@ -8,8 +8,10 @@ environment. So a simulation can drive it exactly as a cluster does.
         --every slot has its state--> settling --output is committed or aborted--> starting
         --all running--> running --all at end--> ending
 
-A failure leads back to recovering, in place, or to launching, when a slot is gone. When a slot
-finds the checkpoint damaged, and the driver does too, the next older one is taken.
+A failure leads back to recovering, in place, or to launching, when a slot is gone. Before it
+launches again, and while it waits for slots, the JobMaster looks whether another driver has taken
+the job over. When a slot finds the checkpoint damaged, and the driver does too, the next older one
+is taken.
 
 A change of parallelism is a relaunch too, from a checkpoint that was taken for it
 (`penstock.jobmanager.live_rescale`).
@@ -61,6 +63,9 @@ log = logging.getLogger(__name__)
 _LOOK_EVERY_MS = 2_000
 """How often the JobMaster looks whether something stands still."""
 
+_OVERTAKEN_EVERY_MS = 3_000
+"""How often a JobMaster that waits for slots looks whether another driver has the job."""
+
 SETTLING_TRIES = 10
 SETTLING_PAUSE_MS = 1_000
 """How often, and after what pause, the output of a finished job is settled: its storage may be away
@@ -98,6 +103,7 @@ class JobMaster:
         self._observations = Observations(job, self._number)
         self._stalls = StallLog()
         self._look_at_ms = 0
+        self._overtaken_at_ms: int | None = None
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -167,8 +173,45 @@ class JobMaster:
 
     def _launch_slots(self) -> None:
         self._enter(Phase.LAUNCHING, self.job.timeouts.registration)
+        self._overtaken_at_ms = self._clock.monotonic_ms() + _OVERTAKEN_EVERY_MS
         self._slots.start(self.job)
         self._observe()
+
+    def _launch_again(self) -> None:
+        """Launch, unless another driver has the job: that one needs the cores."""
+        if self.job.store is None:
+            self._launch_slots()
+            return
+        self._enter(Phase.LOOKING, None)
+        self._environment.io.submit(self.job.store.check_current, self._looked_before_launch)
+
+    def _looked_before_launch(self, _: None, error: Exception | None) -> None:
+        if self._phase is not Phase.LOOKING:
+            return
+        if isinstance(error, SupersededError):
+            self._fail(error)
+        else:
+            # A storage that does not answer is for the attempt to find out.
+            self._launch_slots()
+
+    def _look_while_launching(self, now: int) -> None:
+        """A cluster that gives no slots may have given them to the driver that took over."""
+        store, due = self.job.store, self._overtaken_at_ms
+        if store is None or due is None or now < due:
+            return
+        # None until this look has ended: one after another.
+        self._overtaken_at_ms = None
+        launch = self._slots.launch
+
+        def looked(_: None, error: Exception | None) -> None:
+            if self._phase is not Phase.LAUNCHING or launch != self._slots.launch:
+                return
+            if isinstance(error, SupersededError):
+                self._fail(error)
+            else:
+                self._overtaken_at_ms = self._clock.monotonic_ms() + _OVERTAKEN_EVERY_MS
+
+        self._environment.io.submit(store.check_current, looked)
 
     def launch_ended(self, launch: int, error: BaseException | None) -> None:
         """The cluster says that a launch is over."""
@@ -524,7 +567,7 @@ class JobMaster:
         if self._slots.complete:
             self._begin_attempt()
         else:
-            self._launch_slots()
+            self._launch_again()
 
     # --- the clock ----------------------------------------------------------------------------
 
@@ -545,6 +588,8 @@ class JobMaster:
                 )
                 self._fail(lost, slot_lost=True)
                 return
+        if self._phase is Phase.LAUNCHING:
+            self._look_while_launching(now)
         if self._phase is Phase.RUNNING:
             self._attempt.check_sources()
         if self._phase is Phase.RUNNING:
@@ -552,6 +597,8 @@ class JobMaster:
 
     def next_wakeup_ms(self) -> int | None:
         times = [self._deadline]
+        if self._phase is Phase.LAUNCHING and self.job.store is not None:
+            times.append(self._overtaken_at_ms)
         if self._phase in _ATTEMPTS or self._phase is Phase.RECOVERING:
             times.append(self._observations.next_check_ms())
         if self._phase is Phase.RUNNING:

@@ -9,6 +9,7 @@ class Phase(enum.Enum):
     """What the JobMaster is waiting for."""
 
     CREATED = "created"
+    LOOKING = "a look whether another driver has the job"
     LAUNCHING = "slots to register"
     RECOVERING = "the start point"
     RESTORING = "slots to restore their state"
