@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import job_parts
+import patience
 import psutil
 from clusters import EXECUTORS
 from counting_driver import CountingDriver
@@ -104,7 +106,10 @@ class HostedDriver(CountingDriver):
         self, host: Host, cluster: Cluster, folder: Path, parallelism: int, **settings: Any
     ) -> None:
         self._host = host
-        super().__init__(folder, parallelism, patience=300, **{**cluster.settings(), **settings})
+        # Workers are started without the tests' search path, as a user's are.
+        program = {"python.files": f"{job_parts.__file__},{patience.__file__}"}
+        settings = {**cluster.settings(), **program, **settings}
+        super().__init__(folder, parallelism, patience=300, **settings)
 
     def _launch_command(self, *command: str) -> list[str]:
         return self._host.enter(*command)
