@@ -64,6 +64,20 @@ def test_a_host_is_cut_off_for_a_while(site: Site, folder: Path) -> None:
     assert end["restarts"] >= 1 and end["records"] > ENOUGH
 
 
+def test_what_a_host_sends_to_the_driver_is_lost(site: Site, folder: Path) -> None:
+    worker = site.workers[0]
+    with HostedDriver(site.driver, site.cluster, folder, SLOTS) as driver:
+        now = _begun(driver)
+        site.net.lose(worker, site.driver)
+        try:
+            driver.wait_for(lambda later: later["status"] == "RESTARTING", "the loss is noticed")
+        finally:
+            site.net.lose_no_more(worker, site.driver)
+        driver.recovered(now)
+        end = driver.finish()
+    assert end["restarts"] >= 1 and end["records"] > ENOUGH
+
+
 def test_another_host_takes_over_from_a_driver_that_is_cut_off(site: Site, folder: Path) -> None:
     # Two slots each: the executors of the driver that is cut off stay for a while.
     settings = {"pipeline.jobid": "counting", "spark.cores.max": "2"}
