@@ -36,6 +36,7 @@ ALLOWED_SKIP = "this machine has no "
 
 SUBJECTS = {
     "faults": "kills",
+    "hosts": "several hosts",
     "integration": "servers",
     "packages": "packages",
     "semantics": "long simulations",

@@ -56,7 +56,7 @@ class CountingDriver:
             **(more or {}),
         }
         self._process = subprocess.Popen(
-            [sys.executable, self.program, json.dumps(options)],
+            self._launch_command(sys.executable, self.program, json.dumps(options)),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -66,6 +66,10 @@ class CountingDriver:
         self.latest: dict[str, Any] = {"status": "", "attempt": 0, "slots": [], "completed": 0}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _launch_command(self, *command: str) -> list[str]:
+        """The command that runs `command` where the driver is to run."""
+        return list(command)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -186,6 +190,7 @@ def report(job: JobClient, more: Callable[[], dict[str, Any]] = dict) -> None:
             "restarts": progress.restarts,
             "completed": progress.completed_checkpoints,
             "slots": [pid for _, pid in progress.slots.values()],
+            "places": list(progress.slots.values()),
             "application": context.applicationId if context is not None else "",
             **more(),
         }
