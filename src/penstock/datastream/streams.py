@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.output_tag import OutputTag
 from penstock.common.typeinfo import TypeInformation
@@ -285,6 +285,19 @@ class DataStream(OperatorSettings):
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records in the terminal of the program."""
         return self.sink_to(PrintSink(sink_identifier)).name("Print")
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, *, limit: int
+    ) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None

@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic
 
 from penstock.common.accumulators import Accumulator
+from penstock.common.output_tag import OutputTag
+from penstock.common.type_variables import ACC, IN, KEY, OUT, K, T, V
 from penstock.metrics import MetricGroup
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
@@ -27,6 +29,9 @@ from penstock.state.interfaces import (
     ReducingState,
     ValueState,
 )
+
+Results = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
+"""What process functions give: records, and `tag, record` for side outputs."""
 
 
 class TimeDomain(enum.Enum):
@@ -52,25 +57,25 @@ class KeyedStateStore(ABC):
         """The accumulator that this function added under `name`."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """The value of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """The list of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """The map of the current key that the descriptor names."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """The reduction of the current key that the descriptor names."""
 
     @abstractmethod
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[IN, ACC, OUT]
+    ) -> AggregatingState[IN, OUT]:
         """The aggregate of the current key that the descriptor names."""
 
 
@@ -128,78 +133,78 @@ class Function(ABC):  # noqa: B024
         """Called once at the end, also after a failure."""
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN, OUT]):
     """One record for one record."""
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN) -> OUT:
         """One record for one record."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN, OUT]):
     """Any number of records for one record."""
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+    def flat_map(self, value: IN) -> Iterable[OUT] | None:
         """Any number of records for one record."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[IN]):
     """Lets records pass, or not."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: IN) -> bool:
         """Whether the record goes on."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[T]):
     """Makes one record of two of the same kind."""
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T) -> T:
         """Two records made into one."""
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """Values gathered in an accumulator."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """A new accumulator, of nothing so far."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC) -> ACC:
         """The accumulator with `value` in it: the one that was given, changed, or a new one."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT:
         """What the accumulator amounts to."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """One accumulator for what two hold."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN, KEY]):
     """Says which key a record has."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN) -> KEY:
         """The key of a record; the same record must always give the same key."""
 
 
-class NullByteKeySelector(KeySelector):
+class NullByteKeySelector(KeySelector[Any, int]):
     """One key for all records."""
 
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: Any) -> int:
         return 0
 
 
-class Partitioner(Function):
+class Partitioner(Function, Generic[K]):
     """Says which subtask a record goes to."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: K, num_partitions: int) -> int:
         """Which of `num_partitions` receivers gets the record."""
 
 
@@ -231,7 +236,7 @@ class TimerService(ABC):
         """Forget the timer; nothing happens if there is none."""
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN, OUT]):
     """A function of one record at a time, with side outputs; without state or timers."""
 
     class Context(ABC):
@@ -246,21 +251,21 @@ class ProcessFunction(Function):
             """What time it is. Timers need a keyed stream."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+    def process_element(self, value: IN, ctx: ProcessFunction.Context) -> Results[OUT]:
         """Called for every record; may be a generator, or return an iterable or None.
 
         A result `tag, record` with an OutputTag goes to that side output.
         """
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
     """A function of one record or one timer at a time, with state and timers of its key."""
 
-    class Context(ABC):
+    class Context(ABC, Generic[K]):
         """The key and the time of the record. Not to be kept after the call."""
 
         @abstractmethod
-        def get_current_key(self) -> Any:
+        def get_current_key(self) -> K:
             """The key of the record, or of the timer."""
 
         @abstractmethod
@@ -271,7 +276,7 @@ class KeyedProcessFunction(Function):
         def timer_service(self) -> TimerService:
             """What time it is, and the timers of the current key."""
 
-    class OnTimerContext(Context):
+    class OnTimerContext(Context[K]):
         """The key of the timer. Not to be kept after the call."""
 
         @abstractmethod
@@ -279,8 +284,10 @@ class KeyedProcessFunction(Function):
             """Which clock the timer followed."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+    def process_element(self, value: IN, ctx: KeyedProcessFunction.Context[KEY]) -> Results[OUT]:
         """Called for every record; may be a generator, or return an iterable or None."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+    def on_timer(
+        self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[KEY]
+    ) -> Results[OUT]:
         """Called when a timer is due; as `process_element`."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic
 
+from penstock.common.function_types import Aggregates, Reduces
+from penstock.common.type_variables import ACC, IN, OUT, K, T, V
 from penstock.common.typeinfo import (
     ListTypeInfo,
     MapTypeInfo,
@@ -19,11 +21,11 @@ from penstock.state.ttl_config import StateTtlConfig
 
 
 @dataclass(frozen=True)
-class StateDescriptor(ABC):
+class StateDescriptor(ABC, Generic[T]):
     """What a user asks for; state is found again by `name` within its operator."""
 
     name: str
-    type_info: TypeInformation
+    type_info: TypeInformation[T]
     ttl: StateTtlConfig | None = field(default=None, kw_only=True)
     """How long entries live; None if they do not expire."""
 
@@ -58,19 +60,19 @@ class StateDescriptor(ABC):
 
 
 @dataclass(frozen=True)
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor[T]):
     """One value per key."""
 
-    def __init__(self, name: str, value_type_info: TypeInformation) -> None:
+    def __init__(self, name: str, value_type_info: TypeInformation[T]) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", value_type_info)
 
 
 @dataclass(frozen=True)
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor[T]):
     """A list per key."""
 
-    def __init__(self, name: str, elem_type_info: TypeInformation) -> None:
+    def __init__(self, name: str, elem_type_info: TypeInformation[T]) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", elem_type_info)
 
@@ -79,13 +81,13 @@ class ListStateDescriptor(StateDescriptor):
 
 
 @dataclass(frozen=True)
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor[V], Generic[K, V]):
     """A map per key."""
 
-    key_type_info: TypeInformation
+    key_type_info: TypeInformation[K]
 
     def __init__(
-        self, name: str, key_type_info: TypeInformation, value_type_info: TypeInformation
+        self, name: str, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", value_type_info)
@@ -99,34 +101,44 @@ class MapStateDescriptor(StateDescriptor):
 
 
 @dataclass(frozen=True)
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor[T]):
     """One value per key, into which added values are reduced."""
 
-    reduce: Callable[[Any, Any], Any]
+    reduce: Callable[[T, T], T]
 
-    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation) -> None:
+    def __init__(
+        self,
+        name: str,
+        reduce_function: Callable[[T, T], T] | Reduces[T],
+        type_info: TypeInformation[T],
+    ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", type_info)
         reduce = getattr(reduce_function, "reduce", reduce_function)
         object.__setattr__(self, "reduce", reduce)
 
-    def get_reduce_function(self) -> Callable[[Any, Any], Any]:
+    def get_reduce_function(self) -> Callable[[T, T], T]:
         """The function of two values that makes one."""
         return self.reduce
 
 
 @dataclass(frozen=True)
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor[ACC], Generic[IN, ACC, OUT]):
     """An accumulator per key, into which added values are aggregated."""
 
-    function: Any
+    function: Aggregates[IN, OUT]
 
-    def __init__(self, name: str, agg_function: Any, state_type_info: TypeInformation) -> None:
+    def __init__(
+        self,
+        name: str,
+        agg_function: Aggregates[IN, OUT],
+        state_type_info: TypeInformation[ACC],
+    ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type_info", state_type_info)
         object.__setattr__(self, "function", agg_function)
 
-    def get_agg_function(self) -> Any:
+    def get_agg_function(self) -> Aggregates[IN, OUT]:
         """The AggregateFunction."""
         return self.function
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 from penstock.common.java_only import java_only
+from penstock.common.type_variables import T_co
 from penstock.errors import TypeMismatchError
 
 Converter = Callable[[Any], Any]
 """Gives a value as its declared type has it; TypeMismatchError if it does not fit."""
 
 
-class TypeInformation(ABC):
+class TypeInformation(ABC, Generic[T_co]):
     """The type of a record, a key or a state's value.
+
+    To a type checker `Types.LONG()` is a `TypeInformation[int]`.
 
     Types are values: they compare, hash and pickle by what they declare.
     """
@@ -35,10 +38,11 @@ class TypeInformation(ABC):
         """Whether values must be converted, or at least checked."""
         return self.converter() is not None
 
-    def to_internal_type(self, obj: Any) -> Any:
+    def to_internal_type(self, obj: Any) -> T_co:
         """`obj` as a value of this type; TypeMismatchError if it does not fit."""
         convert = self.converter()
-        return obj if convert is None else convert(obj)
+        value: T_co = obj if convert is None else convert(obj)
+        return value
 
     def from_internal_type(self, obj: Any) -> Any:
         """A value of this type as users see it: here they are the same."""

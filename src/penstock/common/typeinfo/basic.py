@@ -24,11 +24,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.type_variables import T_co
 from penstock.common.typeinfo.base import Converter, TypeInformation, mismatch
 
 
 @dataclass(frozen=True, repr=False)
-class BasicTypeInfo(TypeInformation):
+class BasicTypeInfo(TypeInformation[T_co]):
     """A single value that cannot be taken apart: a number, a string, a boolean."""
 
     name: str
@@ -44,7 +45,7 @@ class BasicTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class PickledBytesTypeInfo(TypeInformation):
+class PickledBytesTypeInfo(TypeInformation[Any]):
     """Any object that can be pickled."""
 
     def converter(self) -> Converter | None:

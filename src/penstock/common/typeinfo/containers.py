@@ -14,8 +14,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
+from penstock.common.type_variables import K, T, V
 from penstock.common.typeinfo.base import Converter, TypeInformation, blame, mismatch, shorten
 from penstock.common.typeinfo.basic import BasicTypeInfo
 from penstock.errors import ProgramError, TypeMismatchError
@@ -25,10 +26,10 @@ _BASIC = _PRIMITIVE | {"STRING"}
 
 
 @dataclass(frozen=True, repr=False)
-class _SequenceTypeInfo(TypeInformation):
+class _SequenceTypeInfo(TypeInformation[list[T]], Generic[T]):
     """Elements of one type, in order; any iterable but a str, bytes or a mapping is taken."""
 
-    element_type: TypeInformation
+    element_type: TypeInformation[T]
 
     @property
     @abstractmethod
@@ -45,20 +46,20 @@ class _SequenceTypeInfo(TypeInformation):
         return f"{self.name}({self.element_type})"
 
 
-class ListTypeInfo(_SequenceTypeInfo):
+class ListTypeInfo(_SequenceTypeInfo[T]):
     """A list. Elements may be None."""
 
     name = "LIST"
 
 
-class ObjectArrayTypeInfo(_SequenceTypeInfo):
+class ObjectArrayTypeInfo(_SequenceTypeInfo[T]):
     """An array of elements of any type, as a list. Elements may be None."""
 
     name = "OBJECT_ARRAY"
 
 
 @dataclass(frozen=True, repr=False)
-class BasicArrayTypeInfo(_SequenceTypeInfo):
+class BasicArrayTypeInfo(_SequenceTypeInfo[T]):
     """An array of strings, numbers or booleans, as a list. Elements may be None."""
 
     name = "BASIC_ARRAY"
@@ -68,7 +69,7 @@ class BasicArrayTypeInfo(_SequenceTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
+class PrimitiveArrayTypeInfo(_SequenceTypeInfo[T]):
     """An array of numbers or booleans, as a list, or of bytes, as `bytes`. None is no element."""
 
     name = "PRIMITIVE_ARRAY"
@@ -86,11 +87,11 @@ class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
 
 
 @dataclass(frozen=True, repr=False)
-class MapTypeInfo(TypeInformation):
+class MapTypeInfo(TypeInformation[dict[K, V]], Generic[K, V]):
     """A dict. Values may be None, keys may not."""
 
-    key_type: TypeInformation
-    value_type: TypeInformation
+    key_type: TypeInformation[K]
+    value_type: TypeInformation[V]
 
     def converter(self) -> Converter | None:
         return _map(str(self), self.key_type.converter(), self.value_type.converter())

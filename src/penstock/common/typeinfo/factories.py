@@ -8,9 +8,13 @@ False
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.common.time import Instant
+from penstock.common.type_variables import K, T, V
 from penstock.common.typeinfo.base import TypeInformation
 from penstock.common.typeinfo.basic import BasicTypeInfo, PickledBytesTypeInfo
 from penstock.common.typeinfo.containers import (
@@ -28,82 +32,82 @@ class Types:
     """Makes type informations."""
 
     @staticmethod
-    def STRING() -> TypeInformation:
+    def STRING() -> TypeInformation[str]:
         """A str."""
         return BasicTypeInfo("STRING")
 
     @staticmethod
-    def BYTE() -> TypeInformation:
+    def BYTE() -> TypeInformation[int]:
         """An int of 8 bits."""
         return BasicTypeInfo("BYTE")
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:
+    def BOOLEAN() -> TypeInformation[bool]:
         """A bool; whole numbers are taken too."""
         return BasicTypeInfo("BOOLEAN")
 
     @staticmethod
-    def SHORT() -> TypeInformation:
+    def SHORT() -> TypeInformation[int]:
         """An int of 16 bits."""
         return BasicTypeInfo("SHORT")
 
     @staticmethod
-    def INT() -> TypeInformation:
+    def INT() -> TypeInformation[int]:
         """An int of 32 bits."""
         return BasicTypeInfo("INT")
 
     @staticmethod
-    def LONG() -> TypeInformation:
+    def LONG() -> TypeInformation[int]:
         """An int of 64 bits."""
         return BasicTypeInfo("LONG")
 
     @staticmethod
-    def FLOAT() -> TypeInformation:
+    def FLOAT() -> TypeInformation[float]:
         """A float, rounded to 32 bits."""
         return BasicTypeInfo("FLOAT")
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:
+    def DOUBLE() -> TypeInformation[float]:
         """A float."""
         return BasicTypeInfo("DOUBLE")
 
     @staticmethod
-    def CHAR() -> TypeInformation:
+    def CHAR() -> TypeInformation[str]:
         """A str of length 1."""
         return BasicTypeInfo("CHAR")
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:
+    def BIG_INT() -> TypeInformation[int]:
         """An int without bounds."""
         return BasicTypeInfo("BIG_INT")
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:
+    def BIG_DEC() -> TypeInformation[decimal.Decimal]:
         """A decimal.Decimal."""
         return BasicTypeInfo("BIG_DEC")
 
     @staticmethod
-    def INSTANT() -> TypeInformation:
+    def INSTANT() -> TypeInformation[Instant]:
         """A `penstock.common.Instant`."""
         return InstantTypeInfo()
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:
+    def SQL_DATE() -> TypeInformation[datetime.date]:
         """A datetime.date."""
         return SqlTimeTypeInfo("DATE")
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:
+    def SQL_TIME() -> TypeInformation[datetime.time]:
         """A datetime.time, to the millisecond, without a zone."""
         return SqlTimeTypeInfo("TIME")
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:
+    def SQL_TIMESTAMP() -> TypeInformation[datetime.datetime]:
         """A datetime.datetime, to the millisecond, without a zone."""
         return SqlTimeTypeInfo("TIMESTAMP")
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
         """Any Python object."""
         return PickledBytesTypeInfo()
 
@@ -131,26 +135,28 @@ class Types:
         return TupleTypeInfo(field_types)
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation[Any]:
         """A list of numbers or booleans, none of them None; of BYTE: bytes."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def BASIC_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of strings, numbers or booleans."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def OBJECT_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of elements of any type."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+    def MAP(
+        key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]
+    ) -> TypeInformation[dict[K, V]]:
         """A dict."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+    def LIST(element_type_info: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list."""
         return ListTypeInfo(element_type_info)

@@ -21,7 +21,7 @@ from penstock.errors import ProgramError, TypeMismatchError
 
 
 @dataclass(frozen=True, repr=False)
-class TupleTypeInfo(TypeInformation):
+class TupleTypeInfo(TypeInformation[tuple[Any, ...]]):
     """A tuple. No field may be None; a row's may."""
 
     field_types: tuple[TypeInformation, ...]
@@ -55,7 +55,7 @@ class TupleTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class RowTypeInfo(TypeInformation):
+class RowTypeInfo(TypeInformation[Row]):
     """A Row with named fields (`f0`, `f1`, ... if no names are given). Fields may be None.
 
     A row is taken by its names if it has any; tuples and lists are taken by position; of dicts and

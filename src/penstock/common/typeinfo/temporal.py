@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.time import Instant
+from penstock.common.type_variables import T_co
 from penstock.common.typeinfo.base import Converter, TypeInformation, mismatch
 
 
 @dataclass(frozen=True, repr=False)
-class SqlTimeTypeInfo(TypeInformation):
+class SqlTimeTypeInfo(TypeInformation[T_co]):
     """A DATE, a TIME of day, or a TIMESTAMP (both together)."""
 
     kind: str
@@ -36,7 +37,7 @@ class SqlTimeTypeInfo(TypeInformation):
 
 
 @dataclass(frozen=True, repr=False)
-class InstantTypeInfo(TypeInformation):
+class InstantTypeInfo(TypeInformation[Instant]):
     """A `penstock.common.Instant`."""
 
     def converter(self) -> Converter | None:
