@@ -136,14 +136,34 @@ _OF_PYTHON: dict[str, tuple[tuple[str, str], Option[Any]]] = {
 }
 """Options of Flink's command line that are keys, too."""
 
+_WITHOUT_A_KEY = {
+    ("-pym", "--pyModule"): "give the file of the module: -py FILE",
+    ("-pyclientexec", "--pyClientExecutable"): (
+        "the program is started by the Python that Penstock is installed in"
+    ),
+}
+"""Options of Flink's for Python that there are not. Without them `-pym` would be `-p ym`."""
+
 
 def python_options(function: F) -> F:
     """The options with which Flink's command line is given a Python program."""
     for name, (spellings, option) in reversed(_OF_PYTHON.items()):
         text = f"The key {option.key}."
         function = click.option(*spellings, name, metavar="VALUE", help=text)(function)
+    for spellings, reason in _WITHOUT_A_KEY.items():
+        function = click.option(
+            *spellings, callback=_refused(reason), expose_value=False, hidden=True
+        )(function)
     text = "The program, as Flink's command line is given it; instead of JOB."
     return click.option("-py", "--python", "python_file", metavar="FILE", help=text)(function)
+
+
+def _refused(reason: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"there is no {parameter.opts[0]}: {reason}")
+
+    return refuse
 
 
 def _of_python(given: dict[str, Any]) -> tuple[str, ...]:

@@ -292,8 +292,8 @@ CHECKPOINT_DIRECTORY: Option[str | None] = Option(
 HDFS_ADDRESS: Option[str | None] = Option(
     "penstock.hdfs.http-address", str, None, ("flink.hadoop.dfs.namenode.http-address",)
 )
-KAFKA_SERVERS: Option[dict[str, str] | None] = Option("penstock.kafka.servers", parse_servers, None)
 HADOOP_DIRECTORY: Option[str | None] = Option("env.hadoop.conf.dir", str, None)
+KAFKA_SERVERS: Option[dict[str, str] | None] = Option("penstock.kafka.servers", parse_servers, None)
 CHECKPOINT_STORAGE: Option[str | None] = Option(
     "execution.checkpointing.storage",
     parse_checkpoint_storage,

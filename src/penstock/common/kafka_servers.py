@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 
-_SERVER = re.compile(r"\S+:\d+")
+_SERVER = re.compile(r"[^\s=]+:\d+")
 
 
 def parse_servers(text: str) -> dict[str, str]:
     """Pairs `named=reached` with commas between them; both are host and port."""
-    servers = {}
+    servers: dict[str, str] = {}
     for pair in (pair.strip() for pair in str(text).split(",") if pair.strip()):
         named, _, reached = (part.strip() for part in pair.partition("="))
         if not _SERVER.fullmatch(named) or not _SERVER.fullmatch(reached):
             raise ValueError("expected pairs such as kafka.internal:9092=localhost:19092")
-        servers[named] = reached
+        if servers.setdefault(named, reached) != reached:
+            raise ValueError(f"{named} has two places: {servers[named]} and {reached}")
     return servers
