@@ -37,7 +37,7 @@ def payment(number: int, start_ms: int) -> dict:
     """Payment `number`, up to three seconds out of order; the same every time."""
     mixed = (number * 2654435761) & 0xFFFFFFFF
     return {
-        "merchant": MERCHANTS[(mixed >> 16) % len(MERCHANTS)],
+        "merchant_id": MERCHANTS[(mixed >> 16) % len(MERCHANTS)],
         "paise": 100 + mixed % 250_000,
         "ts_ms": start_ms + number * MINUTE_MS // PER_MINUTE + mixed % 3_000,
     }
@@ -48,7 +48,7 @@ def expected(start_ms: int) -> Counter:
     counts: Counter = Counter()
     for number in range(MINUTES * PER_MINUTE):
         one = payment(number, start_ms)
-        counts[(one["ts_ms"] - start_ms) // MINUTE_MS, one["merchant"]] += 1
+        counts[(one["ts_ms"] - start_ms) // MINUTE_MS, one["merchant_id"]] += 1
     return Counter({place: count for place, count in counts.items() if place[0] < MINUTES - 1})
 
 

@@ -1,9 +1,9 @@
 """UPI per minute: how many payments each merchant got in each minute, from Kafka to Kafka.
 
-Payments are JSON: `{"merchant": "Chai Point", "ts_ms": 1700000000000, ...}`, up to five seconds out
-of order. A minute is counted by when payments happened, and its counts are written in transactions,
-so that a consumer that reads committed records sees each of them once, whatever was killed. A
-message holds `["Chai Point", 12]`; its timestamp is the last millisecond of the minute.
+Payments are JSON: `{"merchant_id": "Chai Point", "ts_ms": 1700000000000, ...}`, up to five seconds
+out of order. A minute is counted by when payments happened, and its counts are written in
+transactions, so that a consumer that reads committed records sees each of them once, whatever was
+killed. A message holds `["Chai Point", 12]`; its timestamp is the last millisecond of the minute.
 
     python examples/upi_per_minute.py localhost:9092 payments per-minute /tmp/upi-checkpoints
 
@@ -50,7 +50,7 @@ def upi_per_minute(
 
     (
         env.from_source(source, strategy, "payments")
-        .map(lambda line: (json.loads(line)["merchant"], 1))
+        .map(lambda line: (json.loads(line)["merchant_id"], 1))
         .key_by(lambda pair: pair[0])
         .window(TumblingEventTimeWindows.of(Time.minutes(1)))
         .reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -34,14 +34,14 @@ def payments(minute: int) -> list[dict[str, Any]]:
     times = [chance.randrange(MINUTE_MS) for _ in range(PER_MINUTE)]
     times.sort(key=lambda at: at + chance.randrange(4_000))
     return [
-        {"merchant": chance.choice(MERCHANTS), "ts_ms": START_MS + minute * MINUTE_MS + at}
+        {"merchant_id": chance.choice(MERCHANTS), "ts_ms": START_MS + minute * MINUTE_MS + at}
         for at in times
     ]
 
 
 def per_minute(some: list[dict[str, Any]]) -> Counter[tuple[int, str, int]]:
     """What should come out: the end of the minute, the merchant, the count, each once."""
-    counts = Counter((one["ts_ms"] // MINUTE_MS, one["merchant"]) for one in some)
+    counts = Counter((one["ts_ms"] // MINUTE_MS, one["merchant_id"]) for one in some)
     return Counter(
         ((minute + 1) * MINUTE_MS - 1, merchant, count)
         for (minute, merchant), count in counts.items()
@@ -83,14 +83,14 @@ def test_every_minute_is_counted_once_though_a_slot_is_killed(
         send(broker, lines, [one for minute in minutes[:3] for one in minute])
         done = per_minute([one for minute in minutes[:2] for one in minute])
         # A session and the first checkpoints take their time on a machine that has others to serve.
-        until(lambda: _alive(job, tmp_path) and seen(broker, counts) >= done, "the first minutes")
+        until(lambda: alive(job, tmp_path) and seen(broker, counts) >= done, "the first minutes")
         # Half a minute is in the state, and half of it comes while a slot is away.
         send(broker, lines, minutes[3][: PER_MINUTE // 2])
-        os.kill(_slots(job.pid)[0], signal.SIGKILL)
+        os.kill(slots(job.pid)[0], signal.SIGKILL)
         send(broker, lines, minutes[3][PER_MINUTE // 2 :])
         send(broker, lines, [one for minute in minutes[4:] for one in minute])
         expected = per_minute([one for minute in minutes[:-1] for one in minute])
-        until(lambda: _alive(job, tmp_path) and seen(broker, counts) >= expected, "all minutes")
+        until(lambda: alive(job, tmp_path) and seen(broker, counts) >= expected, "all minutes")
         job.send_signal(signal.SIGINT)
         job.wait(30)
         assert seen(broker, counts) == expected
@@ -112,12 +112,12 @@ def test_the_demo_ends_by_itself_and_is_exact() -> None:
     assert "Exact: " in done.stdout and "kill -9" in done.stdout
 
 
-def _alive(job: subprocess.Popen[bytes], folder: Path) -> bool:
+def alive(job: subprocess.Popen[bytes], folder: Path) -> bool:
     assert job.poll() is None, (folder / "log").read_text()
     return True
 
 
-def _slots(driver: int) -> list[int]:
+def slots(driver: int) -> list[int]:
     below = psutil.Process(driver).children(recursive=True)
     workers = [p for p in below if "python" in p.name() and not p.children()]
     return [worker.pid for worker in workers if is_slot(worker.pid)]

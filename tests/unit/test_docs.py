@@ -139,7 +139,8 @@ def test_every_option_of_the_command_line_is_documented() -> None:
             commands |= {f"{name} {below}": found for below, found in command.commands.items()}
     for name, command in commands.items():
         for option in command.params:
-            if isinstance(option, click.Option):
+            # A hidden one only refuses a word of Flink's.
+            if isinstance(option, click.Option) and not option.hidden:
                 spelled = ", ".join(f"`{word}`" for word in option.opts)
                 if option.metavar:
                     spelled = f"{spelled[:-1]} {option.metavar}`"

@@ -28,6 +28,18 @@ COMMANDS = (
 )
 
 
+_OF_FLINK = {
+    **dict.fromkeys(["-c", "--class"], "The program is the Python file that is given."),
+    **dict.fromkeys(
+        ["-m", "--jobmanager", "-t", "--target"],
+        "Jobs run on Spark: --master says where, and commands about jobs find them by themselves.",
+    ),
+}
+"""Options of Flink's command line that a program on Spark cannot have, and what there is."""
+
+_NAMES_A_PROGRAM = {"-py", "--python"}
+
+
 class _Commands(click.Group):
     """Imports a command when it is asked for: `penstock version` need not wait for the others."""
 
@@ -60,6 +72,11 @@ def run(arguments: Sequence[str]) -> int:
     """Do what the arguments say; the exit code."""
     try:
         code = penstock.main(list(arguments), prog_name="penstock", standalone_mode=False)
+    except click.NoSuchOption as error:
+        hint = _OF_FLINK.get(error.option_name)
+        if hint is None and not _NAMES_A_PROGRAM.isdisjoint(arguments):
+            hint = "Options of the program itself stand behind `--`."
+        return _refuse(error.format_message() + (f" {hint}" if hint else ""))
     except click.ClickException as error:
         return _refuse(error.format_message())
     except ConfigurationError as error:

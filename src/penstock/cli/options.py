@@ -12,7 +12,17 @@ import click
 
 from penstock.common.config_file import find_config_file, read_config_file
 from penstock.common.config_layers import Setting, Settings
-from penstock.common.config_options import MASTER, PARALLELISM, canonical_key, check_value
+from penstock.common.config_options import (
+    MASTER,
+    PARALLELISM,
+    PYTHON_ARCHIVES,
+    PYTHON_EXECUTABLE,
+    PYTHON_FILES,
+    PYTHON_REQUIREMENTS,
+    Option,
+    canonical_key,
+    check_value,
+)
 from penstock.errors import ConfigurationError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,10 +73,17 @@ def about_a_program(required: bool = True) -> Callable[[Callable[..., int]], Cal
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(function)
         def collect(**given: Any) -> int:
+            python_file = given.pop("python_file")
+            if python_file is not None:
+                # What stands where JOB would is an argument of the program then.
+                first = () if given["job"] is None else (given["job"],)
+                given["job"], given["arguments"] = python_file, (*first, *given["arguments"])
+            given["job"] = _checked_job(given["job"], required)
+            given["definitions"] += _of_python(given)
             shared = {name: given.pop(name) for name in Asked.__dataclass_fields__}
             return function(Asked(**shared), **given)
 
-        return setting_options(pyflink_option(job_argument(required)(collect)))
+        return setting_options(pyflink_option(python_options(job_argument(collect))))
 
     return decorate
 
@@ -90,14 +107,69 @@ class _Program(click.ParamType):  # type: ignore[type-arg]
         return _FILE.convert(value, param, ctx)
 
 
-def job_argument(required: bool = True) -> Callable[[F], F]:
+def job_argument(function: F) -> F:
     """JOB and what follows it, which is the program's own."""
+    function = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(function)
+    # Whether JOB is the program is known when all options are: -py may name the program.
+    return click.argument("job", required=False)(function)
 
-    def decorate(function: F) -> F:
-        function = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(function)
-        return click.argument("job", type=_Program(), required=required)(function)
 
-    return decorate
+def _checked_job(job: str | None, required: bool) -> Path | None:
+    context = click.get_current_context()
+    if job is None:
+        if required:
+            raise click.MissingParameter(ctx=context, param_hint="'JOB'", param_type="argument")
+        return None
+    try:
+        file: Path = _Program().convert(job, None, context)
+    except click.BadParameter as error:
+        error.param_hint = "'JOB'"
+        raise
+    return file
+
+
+_OF_PYTHON: dict[str, tuple[tuple[str, str], Option[Any]]] = {
+    "py_files": (("-pyfs", "--pyFiles"), PYTHON_FILES),
+    "py_archives": (("-pyarch", "--pyArchives"), PYTHON_ARCHIVES),
+    "py_requirements": (("-pyreq", "--pyRequirements"), PYTHON_REQUIREMENTS),
+    "py_executable": (("-pyexec", "--pyExecutable"), PYTHON_EXECUTABLE),
+}
+"""Options of Flink's command line that are keys, too."""
+
+_WITHOUT_A_KEY = {
+    ("-pym", "--pyModule"): "give the file of the module: -py FILE",
+    ("-pyclientexec", "--pyClientExecutable"): (
+        "the program is started by the Python that Penstock is installed in"
+    ),
+}
+"""Options of Flink's for Python that there are not. Without them `-pym` would be `-p ym`."""
+
+
+def python_options(function: F) -> F:
+    """The options with which Flink's command line is given a Python program."""
+    for name, (spellings, option) in reversed(_OF_PYTHON.items()):
+        text = f"The key {option.key}."
+        function = click.option(*spellings, name, metavar="VALUE", help=text)(function)
+    for spellings, reason in _WITHOUT_A_KEY.items():
+        function = click.option(
+            *spellings, callback=_refused(reason), expose_value=False, hidden=True
+        )(function)
+    text = "The program, as Flink's command line is given it; instead of JOB."
+    return click.option("-py", "--python", "python_file", metavar="FILE", help=text)(function)
+
+
+def _refused(reason: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"there is no {parameter.opts[0]}: {reason}")
+
+    return refuse
+
+
+def _of_python(given: dict[str, Any]) -> tuple[str, ...]:
+    """What those options say, as -D says it; takes them out of `given`."""
+    said = ((option, given.pop(name)) for name, (_, option) in _OF_PYTHON.items())
+    return tuple(f"{option.key}={value}" for option, value in said if value is not None)
 
 
 def setting_options(function: F) -> F:

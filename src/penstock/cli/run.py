@@ -36,6 +36,7 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option(
     "-s",
     "--from-savepoint",
+    "--fromSavepoint",
     "restore_path",
     metavar="PATH",
     help="Begin with a savepoint or a retained checkpoint: its directory or its _metadata.",
@@ -43,6 +44,7 @@ def _job_id(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option(
     "-n",
     "--allow-non-restored-state",
+    "--allowNonRestoredState",
     "ignore_unclaimed",
     is_flag=True,
     help="Let state go that no operator of the program claims.",

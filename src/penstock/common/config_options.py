@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.common.flink_keys import flink_keys, kind_of, refusal
 from penstock.common.jars import built_in
+from penstock.common.kafka_servers import parse_servers
 from penstock.common.list_values import parse_list
 from penstock.common.listening import PortRange, parse_ports
 from penstock.common.map_values import parse_map
@@ -292,6 +293,7 @@ HDFS_ADDRESS: Option[str | None] = Option(
     "penstock.hdfs.http-address", str, None, ("flink.hadoop.dfs.namenode.http-address",)
 )
 HADOOP_DIRECTORY: Option[str | None] = Option("env.hadoop.conf.dir", str, None)
+KAFKA_SERVERS: Option[dict[str, str] | None] = Option("penstock.kafka.servers", parse_servers, None)
 CHECKPOINT_STORAGE: Option[str | None] = Option(
     "execution.checkpointing.storage",
     parse_checkpoint_storage,

@@ -374,6 +374,13 @@ MEANINGS = {
         "variable `HADOOP_CONF_DIR`",
         values="path",
     ),
+    "penstock.kafka.servers": Meaning(
+        "Where the Kafka servers are reached that a program names in `bootstrap.servers`, as pairs "
+        "with commas between: `kafka.internal:9092=localhost:19092`. For a program that was "
+        "written for another place; what brokers call themselves (`advertised.listeners`) is not "
+        "changed",
+        values="pairs of host and port",
+    ),
     "execution.checkpointing.storage": Meaning(
         "`jobmanager`: checkpoints are in the memory of the driver, also where there is a "
         "directory; `filesystem`: there must be one. When it is not set, the directory decides",

@@ -20,6 +20,7 @@ from penstock.datastream.streams import FOREVER_MS
 from penstock.errors import ConfigurationError, ProgramError
 from penstock.graph.blueprint import Blueprint
 from penstock.graph.job_graph import Chains
+from penstock.graph.operators import Operator, SinkOperator, SourceOperator
 from penstock.graph.stream_graph import StreamGraph
 from penstock.jobmanager.checkpoint_options import checkpoint_settings
 from penstock.jobmanager.job import Job, Ports, Timeouts
@@ -47,7 +48,7 @@ def assemble(
     job_id = given_id or uuid.uuid4().hex
     # There is one mode: what counts is that no other was asked for.
     options.RUNTIME_MODE.read(values)
-    stream_graph = program.stream_graph()
+    stream_graph = _relocated(program.stream_graph(), options.KAFKA_SERVERS.read(values) or {})
     _check_declarations(program, stream_graph, values)
     name = name or options.JOB_NAME.read(values) or DEFAULT_JOB_NAME
     blueprint = Blueprint(stream_graph, name, _chains(values))
@@ -81,6 +82,23 @@ def assemble(
         blueprint,
         Ports(options.DRIVER_PORT.read(values), options.SLOT_PORTS.read(values)),
     )
+
+
+def _relocated(graph: StreamGraph, servers: Mapping[str, str]) -> StreamGraph:
+    """The program with its Kafka servers where the configuration says that they are."""
+    if not servers:
+        return graph
+    from penstock.connectors.kafka.names import relocated_sink, relocated_source
+
+    def moved(operator: Operator) -> Operator:
+        if isinstance(operator, SourceOperator):
+            return replace(operator, source=relocated_source(operator.source, servers))
+        if isinstance(operator, SinkOperator):
+            return replace(operator, sink=relocated_sink(operator.sink, servers))
+        return operator
+
+    nodes = tuple(replace(node, operator=moved(node.operator)) for node in graph.nodes)
+    return replace(graph, nodes=nodes)
 
 
 def _chains(values: Mapping[str, str]) -> Chains:
